@@ -6,7 +6,6 @@
 
 #include "chat/messages.h"
 #include "chat/prompt.h"
-#include "chat/template_input.h"
 
 namespace infer::chat {
 namespace {
@@ -107,17 +106,20 @@ Json Conversation::seen() const {
   return messages;
 }
 
-Result<std::string> Conversation::render() const {
+Result<std::string> Conversation::render() {
   Json variables = variables_;
   variables["messages"] = seen();
+  auto images = reader_.read(engine_, variables["messages"]);
+  if (!images) return tl::unexpected(images.error());
+  images_ = *std::move(images);
   if (continues_) variables["continue_final_message"] = true;
-  return render_conversation(*template_, std::move(variables));
+  return render_with_images(engine_, *template_, std::move(variables), images_.size());
 }
 
-Result<int64_t> Conversation::count() const {
+Result<int64_t> Conversation::count() {
   const auto text = render();
   if (!text) return tl::unexpected(text.error());
-  const auto tokens = prompt_tokens(engine_, *text);
+  const auto tokens = prompt_tokens(engine_, *text, images_);
   if (!tokens) return tl::unexpected(tokens.error());
   return static_cast<int64_t>(tokens->size());
 }
@@ -129,6 +131,7 @@ Result<std::vector<int32_t>> Conversation::new_tokens(const std::string& text) {
   const auto tokens_of = [&](std::string_view part, bool parse_special) {
     return engine_.tokenize(part, {false, parse_special});
   };
+  const std::span<const ModelImage> images = images_;
   // What is new begins with a special token, so that it has the same tokens by itself as within the
   // whole text.
   if (!spoken_.empty() && text.size() > spoken_.size() && text.starts_with(spoken_)) {
@@ -137,14 +140,20 @@ Result<std::vector<int32_t>> Conversation::new_tokens(const std::string& text) {
     if (!tokens) return tokens;
     const auto plain = tokens_of(part, false);
     if (!plain) return plain;
-    if (!tokens->empty() && (plain->empty() || plain->front() != tokens->front())) return tokens;
+    if (!tokens->empty() && (plain->empty() || plain->front() != tokens->front())) {
+      const auto places = static_cast<size_t>(engine_.image_places(part));
+      if (images.empty() || places > images.size()) return tokens;
+      return engine_.place_images(*tokens, images.last(places));
+    }
   }
-  auto all = prompt_tokens(engine_, text);
+  auto all = prompt_tokens(engine_, text, images);
   if (!all) return all;
   size_t same = 0;
   if (static_cast<int64_t>(held_.size()) == session_->length()) {
     const size_t most = std::min(held_.size(), all->empty() ? 0 : all->size() - 1);
     while (same < most && held_[same] == (*all)[same]) ++same;
+    // An image is held whole or not at all.
+    while (same > 0 && (*all)[same] < 0 && (*all)[same - 1] < 0) --same;
   }
   spoken_.clear();  // of what is held only a part is left
   if (const Status status = session_->truncate(static_cast<int64_t>(same)); !status.ok()) {
@@ -169,7 +178,7 @@ Status Conversation::drop_turns(int64_t most) {
     drop(middle);
     const auto text = render();
     if (!text) return text.error();
-    const auto tokens = prompt_tokens(engine_, *text);
+    const auto tokens = prompt_tokens(engine_, *text, images_);
     if (!tokens) return tokens.error();
     if (static_cast<int64_t>(tokens->size()) <= most) {
       high = middle;
@@ -301,6 +310,7 @@ Result<Answer> Conversation::generate(const GenerateOptions& options, const Even
   };
   GenerateOptions own = options;
   own.special_text = true;
+  own.images = images_in(prompt->tokens, images_);
   // Where an answer is longer than its room, it loses its own beginning and not what it answers.
   own.keep = static_cast<int32_t>(std::min<int64_t>(prompt->length, INT32_MAX));
   const auto result =

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "chat/images.h"
 #include "infer/infer.hpp"
 
 namespace infer::chat {
@@ -60,7 +61,7 @@ class Conversation {
   /// does not show the text of that answer as it is, or if it ended while the model was thinking.
   Result<Answer> continue_answer(const GenerateOptions& options, const EventFn& on_event);
   /// Tokens of all messages, with what the template adds for an answer. Computes nothing.
-  Result<int64_t> count() const;
+  Result<int64_t> count();
   /// Ends a running answer() soon, even while the template is rendered. The answer then has the
   /// text generated so far. May be called from any thread and from a signal handler.
   void cancel() {
@@ -97,7 +98,7 @@ class Conversation {
   /// The messages without dropped_.
   Json seen() const;
   /// The text that the model continues.
-  Result<std::string> render() const;
+  Result<std::string> render();
   Result<Answer> generate(const GenerateOptions& options, const EventFn& on_event);
   Result<std::vector<int32_t>> new_tokens(const std::string& text);
   /// Drops turns until at most `most` tokens are left, or the last turn alone.
@@ -116,6 +117,8 @@ class Conversation {
   TooLong too_long_ = TooLong::nothing;
   std::string spoken_;         ///< text of held_, with special tokens spelt out
   std::vector<int32_t> held_;  ///< tokens that the session holds
+  ImageReaderOfMessages reader_;
+  std::vector<ModelImage> images_;  ///< of the messages that were last rendered
 };
 
 }  // namespace infer::chat

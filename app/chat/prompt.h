@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,8 @@ std::string spelling(const Vocabulary& vocabulary, int32_t token);
 
 /// The tokens of a text that a model is to continue: with the token that begins texts if neither
 /// the text has it nor the model does without, and never with one that ends them.
-Result<std::vector<int32_t>> prompt_tokens(const Engine& engine, const std::string& text);
+/// `images`: for the places that the text has for images, in their order.
+Result<std::vector<int32_t>> prompt_tokens(const Engine& engine, const std::string& text,
+                                           std::span<const ModelImage> images = {});
 
 }  // namespace infer::chat

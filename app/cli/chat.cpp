@@ -24,6 +24,7 @@ struct ChatArgs {
   std::optional<std::string> prompt;
   std::string system;
   std::string system_file;
+  std::vector<std::string> images;
   bool escape = false;
   TemplateArgs chat_template;
   std::string template_variables;
@@ -49,6 +50,7 @@ void declare_chat(Options options, ChatArgs& args) {
           .may_be_empty();
   options.add("-sysf,--system-prompt-file", "FILE", args.system_file, "The same from a file")
       .excludes(system);
+  declare_images(options, args.images);
   options.flag("-e,--escape,!--no-escape", args.escape,
                "\\n, \\t, \\\\, \\\", \\' and \\xNN in -p and -sys stand for those characters");
   options
@@ -232,16 +234,18 @@ bool take_line(Chat& chat, const ChatArgs& args, const LineReader::Line& line) {
   CommandResult result = CommandResult::answer;
   const bool slash = line.typed && !line.quoted && !line.pasted && line.text.starts_with('/');
   const bool escaped = slash && line.text.starts_with("//");
-  if (slash && !escaped) {
+  const bool sends = !slash || escaped;
+  if (!sends) {
     result = run_chat_command(chat, line.text);
   } else {
     chat.conversation->messages().push_back(
-        {{"role", "user"}, {"content", escaped ? line.text.substr(1) : line.text}});
+        user_message(chat, escaped ? line.text.substr(1) : line.text));
   }
   if (result == CommandResult::leave) return false;
   if (result == CommandResult::read) return true;
   try {
     answer(chat, args);
+    if (sends) chat.images = Json::array();
   } catch (const Failure&) {
     chat.conversation->messages() = before;
     chat.failed = true;
@@ -307,6 +311,7 @@ int load_and_converse(ChatArgs& args) {
   LineReader reader(!args.no_history, "Ctrl-D or /exit leaves");
   chat.reader = &reader;
   if (!args.system.empty()) set_system(chat, args.system);
+  for (const std::string& file : args.images) attach_image(chat, file);
   if (reader.interactive() && !args.model.quiet) {
     print_line(
         fmt::format("{} · /help lists the commands, Ctrl-D leaves",

@@ -19,14 +19,20 @@ namespace {
 
 bool has_role(const Json& message, const char* role) { return message.value("role", "") == role; }
 
+bool is_image(const Json& part) {
+  return part.is_object() && part.value("type", Json()) == "image_url";
+}
+
 /// The text of a message: its content, or the joined texts if the content is a list of parts.
-std::string text_of(const Json& message) {
+/// `image` stands for each of its images.
+std::string text_of(const Json& message, const char* image = "") {
   const auto content = message.find("content");
   if (content == message.end()) return {};
   if (content->is_string()) return content->get<std::string>();
   std::string text;
   if (!content->is_array()) return text;
   for (const Json& part : *content) {
+    if (is_image(part)) text += image;
     const auto found = part.is_object() ? part.find("text") : part.end();
     if (found != part.end() && found->is_string()) text += found->get<std::string>();
   }
@@ -44,7 +50,22 @@ Json take_back(Json& messages) {
   refuse("there is no message to take back");
 }
 
+/// A message of the person: images, then a text.
+Json message_of(Json images, const std::string& text) {
+  if (images.empty()) return {{"role", "user"}, {"content", text}};
+  images.push_back({{"type", "text"}, {"text", text}});
+  return {{"role", "user"}, {"content", std::move(images)}};
+}
+
 CommandResult help(Chat& chat, const std::string& text);
+
+CommandResult image(Chat& chat, const std::string& name) {
+  const std::string path = platform::expanded(name);
+  if (path.empty()) refuse("/image: expected the name of a file");
+  attach_image(chat, path);
+  print_line(fmt::format("{} goes with the next message", path));
+  return CommandResult::read;
+}
 
 CommandResult system(Chat& chat, const std::string& text) {
   set_system(chat, text);
@@ -64,7 +85,8 @@ CommandResult regenerate(Chat& chat, const std::string&) {
 CommandResult edit(Chat& chat, const std::string& text) {
   Json& messages = chat.conversation->messages();
   const Json before = messages;
-  const std::string old = text_of(take_back(messages));
+  const Json taken = take_back(messages);
+  const std::string old = text_of(taken);
   std::string changed = text;
   if (text.empty()) {
     if (!chat.reader->interactive()) {
@@ -78,7 +100,13 @@ CommandResult edit(Chat& chat, const std::string& text) {
     messages = before;
     return CommandResult::read;
   }
-  messages.push_back({{"role", "user"}, {"content", changed}});
+  Json parts = Json::array();
+  if (taken.contains("content") && taken["content"].is_array()) {
+    for (const Json& part : taken["content"]) {
+      if (is_image(part)) parts.push_back(part);
+    }
+  }
+  messages.push_back(message_of(std::move(parts), changed));
   return CommandResult::answer;
 }
 
@@ -158,9 +186,9 @@ CommandResult load(Chat& chat, const std::string& name) {
 
 CommandResult history(Chat& chat, const std::string&) {
   for (const Json& message : chat.conversation->messages()) {
-    const bool is_text = message.contains("content") && message["content"].is_string();
+    const std::string text = text_of(message, "[image] ");
     print_line(fmt::format("{}: {}", message.value("role", ""),
-                           is_text ? message["content"].get<std::string>() : message.dump()));
+                           text.empty() ? message.dump() : text));
   }
   return CommandResult::read;
 }
@@ -198,6 +226,7 @@ constexpr Command kCommands[] = {
     {"system", "[TEXT]", "set the system message; without text: remove it", system},
     {"regenerate", "", "another answer to the last message", regenerate},
     {"edit", "[TEXT]", "change the last message, and answer that", edit},
+    {"image", "FILE", "add an image to the next message", image},
     {"undo", "", "take back the last message and its answer", undo},
     {"clear", "", "start again, with the same system message", clear},
     {"history", "", "the messages so far", history},
@@ -240,6 +269,14 @@ CommandResult run_chat_command(Chat& chat, const std::string& line) {
     if (name == c.name) return c.run(chat, argument);
   }
   refuse(fmt::format("unknown command '/{}'; /help lists the commands", name));
+}
+
+Json user_message(Chat& chat, const std::string& text) { return message_of(chat.images, text); }
+
+void attach_image(Chat& chat, const std::string& file) {
+  const std::string bytes = read_input(file);
+  must(chat.engine->read_image(std::as_bytes(std::span(bytes)), file));
+  chat.images.push_back(chat::image_part(bytes));
 }
 
 void set_system(Chat& chat, const std::string& text) {

@@ -15,6 +15,7 @@ struct Chat {
   LineReader* reader = nullptr;
   std::unique_ptr<chat::Conversation> conversation;
   GenerateOptions generate;
+  Json images = Json::array();   ///< parts of the next message
   std::string last;              ///< speed and memory of the last answer
   bool failed = false;           ///< an answer failed (not only a command)
   bool told_of_dropped = false;  ///< the user knows that the model does not see all messages
@@ -25,6 +26,12 @@ enum class CommandResult { answer, read, leave };
 
 /// Runs a command. Throws Failure if it is unknown or fails.
 CommandResult run_chat_command(Chat& chat, const std::string& line);
+
+/// A message of the person, with the images that wait for it.
+Json user_message(Chat& chat, const std::string& text);
+
+/// Adds an image to the next message. Throws Failure.
+void attach_image(Chat& chat, const std::string& file);
 
 /// Sets the system message, or removes it if the text is empty.
 void set_system(Chat& chat, const std::string& text);

@@ -21,6 +21,7 @@ struct RunArgs {
   std::optional<std::string> prompt;
   std::optional<std::string> prompt_word;
   std::string file;
+  std::vector<std::string> images;
   bool escape = false;
   SamplingArgs sampling;
   GenerateOptions generate;
@@ -42,6 +43,7 @@ void declare_prompt(Options options, RunArgs& args) {
            "prompt if it is a pipe or a file")
       .excludes(prompt)
       .excludes(word);
+  declare_images(options, args.images);
   options.flag("-e,--escape,!--no-escape", args.escape,
                "\\n, \\t, \\\\, \\\", \\' and \\xNN in the prompt stand for those characters");
   options
@@ -146,6 +148,7 @@ void complete_all(Engine& engine, std::vector<Completion>& completions,
   {
     GenerateOptions prompt_alone;
     prompt_alone.max_tokens = 0;
+    prompt_alone.images = options.images;
     const std::unique_ptr<Session> session = must(engine.open_session());
     const platform::InterruptScope scope([&] { session->cancel(); });
     must(session->generate(prompt, prompt_alone, {}));
@@ -219,7 +222,12 @@ int run_prompt(RunArgs& args) {
   args.model.load.parallel = std::max(args.model.load.parallel, static_cast<int32_t>(seeds.size()));
   const std::unique_ptr<Engine> engine = load_engine(args.model);
   require_biased_tokens(args.generate.sampling, engine->vocabulary_size());
-  const std::vector<int32_t> tokens = must(engine->tokenize(prompt, TokenizeOptions{}));
+  args.generate.images = read_images(*engine, args.images);
+  if (engine->image_places(prompt) == 0) {
+    for (size_t i = 0; i < args.images.size(); ++i) prompt.insert(0, engine->image_text());
+  }
+  std::vector<int32_t> tokens = must(engine->tokenize(prompt, TokenizeOptions{}));
+  if (!args.images.empty()) tokens = must(engine->place_images(tokens, args.generate.images));
   std::vector<Completion> completions(seeds.size());
   for (Completion& completion : completions) {
     completion.vocabulary = &engine->vocabulary();

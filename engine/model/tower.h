@@ -44,9 +44,9 @@ struct TowerInfo {
   int64_t most_patches = 0;  ///< of an image
   int64_t width = 0;       ///< elements of a result for each of its parts
   int64_t parts = 1;       ///< the first replaces the embedding; the others: Model::take_images()
-  /// The token of the model's vocabulary that stands for a result in a chat template's text, and the
-  /// tokens around those of an image where the text has none of its own.
-  std::string token, before, after;
+  /// The token of the model's vocabulary that chat templates write in an image's place, and what
+  /// stands for an image in other texts: that token with what is to be around it.
+  std::string token, text;
   /// Tokens after an image go on from its larger side, and its results have a row and a column as
   /// second and third axis of their position. Else every result has a place of its own in the text.
   bool axes = false;

@@ -21,7 +21,8 @@ Status Engine::Impl::load_images() {
                  path, tower.token);
   }
   image_token = ids.front();
-  image_text = tower.before + tower.token + tower.after;
+  image_mark = tower.token;
+  image_text = tower.text;
   INFER_TRY_S(const uint64_t seed, weights_fingerprint(*opened.tower->source));
   INFER_TRY_S(images, ImageReader::create(*opened.tower, opened.device_list(), seed));
   return {};
@@ -33,6 +34,17 @@ bool Engine::reads_images() const {
 }
 
 const std::string& Engine::image_text() const { return impl_->image_text; }
+
+int64_t Engine::image_places(std::string_view text) const {
+  const std::string& mark = impl_->image_mark;
+  if (mark.empty()) return 0;
+  int64_t places = 0;
+  for (size_t at = text.find(mark); at != std::string_view::npos; at = text.find(mark, at)) {
+    ++places;
+    at += mark.size();
+  }
+  return places;
+}
 
 Result<ModelImage> Engine::read_image(std::span<const std::byte> file, std::string_view name) {
   return guarded([&]() -> Result<ModelImage> {

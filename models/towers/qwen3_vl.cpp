@@ -21,8 +21,7 @@ class Qwen3Vl final : public Tower {
     tower_.width = r.need_int("vision.projection_dim", 1, 1 << 20);
     tower_.axes = true;
     tower_.token = "<|image_pad|>";
-    tower_.before = "<|vision_start|>";
-    tower_.after = "<|vision_end|>";
+    tower_.text = "<|vision_start|><|image_pad|><|vision_end|>";
     limits_ = read_pixel_limits(r, tower_, {65536, 16777216});
     embedding_ = r.need_int("vision.embedding_length", 1, 1 << 20);
     feed_forward_ = r.need_int("vision.feed_forward_length", 1, 1 << 20);

@@ -31,6 +31,19 @@ std::string text_of(Fields& fields, const char* name) {
   return text;
 }
 
+/// A block of type "image" as a part in OpenAI's form.
+Json image_of(Fields& block) {
+  const Json* source = block.object("source");
+  if (source == nullptr) block.wrong("source", "an object with the image");
+  Fields inner(*source, block.path_of("source"));
+  if (inner.text("type").value_or("") != "base64") {
+    inner.wrong("type", "base64: no addresses are fetched");
+  }
+  const std::string type = inner.text("media_type").value_or("image/png");
+  const std::string url = "data:" + type + ";base64," + inner.text("data").value_or("");
+  return {{"type", "image_url"}, {"image_url", {{"url", url}}}};
+}
+
 /// One message as those of OpenAI's form that say the same: results of tools are messages of their
 /// own there.
 void add_message(Fields& message, Json& all) {
@@ -49,11 +62,18 @@ void add_message(Fields& message, Json& all) {
   }
   std::string text;
   std::string thinking;
+  Json parts = Json::array();
+  bool images = false;
   for (size_t i = 0; i < content->size(); ++i) {
     Fields block((*content)[i], message.path_of(fmt::format("content[{}]", i)));
     const std::string type = block.text("type").value_or("");
     if (type == "text") {
-      text += block.text("text").value_or("");
+      const std::string own = block.text("text").value_or("");
+      text += own;
+      parts.push_back({{"type", "text"}, {"text", own}});
+    } else if (type == "image") {
+      images = true;
+      parts.push_back(image_of(block));
     } else if (type == "thinking") {
       thinking += block.text("thinking").value_or("");
     } else if (type == "redacted_thinking") {
@@ -70,12 +90,12 @@ void add_message(Fields& message, Json& all) {
                      {"tool_call_id", block.text("tool_use_id").value_or("")},
                      {"content", text_of(block, "content")}});
     } else {
-      block.wrong("type", "text, thinking, tool_use or tool_result");
+      block.wrong("type", "text, image, thinking, tool_use or tool_result");
     }
   }
-  made["content"] = text;
+  made["content"] = images ? parts : Json(text);
   if (!thinking.empty()) made["reasoning_content"] = thinking;
-  if (!text.empty() || role == "assistant") all.push_back(std::move(made));
+  if (!text.empty() || images || role == "assistant") all.push_back(std::move(made));
 }
 
 /// "messages", "tools", "tool_choice" and so on as in OpenAI's form. `one_call`: whether the answer

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "chat/images.h"
 #include "chat/prompt.h"
 #include "server/api/api.h"
 #include "server/api/tool_choice.h"
@@ -12,10 +13,25 @@
 namespace infer::server {
 namespace {
 
+/// Of an image: {"image_url": {"url": …}}, or with a text in place of the object.
+std::string read_address(Fields& part) {
+  const Json* image = part.find("image_url");
+  if (image != nullptr && image->is_string()) return image->get<std::string>();
+  if (image == nullptr || !image->is_object()) {
+    part.wrong("image_url", "an object with the image as a data URI in url");
+  }
+  Fields inner(*image, part.path_of("image_url"));
+  inner.ignore("detail");
+  const std::optional<std::string> url = inner.text("url");
+  if (!url) inner.wrong("url", "a data URI with the image");
+  return *url;
+}
+
 constexpr size_t kMostParts = 10'000;
 constexpr size_t kMostCalls = 1000;
 
-/// A string, or the texts of an array of parts.
+/// A string, or the texts of an array of parts. With images among them, the parts: texts, and images
+/// as chat::image_part() makes them.
 Json read_content(Fields& message) {
   const Json* content = message.find("content");
   if (content == nullptr || content->is_string()) return content == nullptr ? Json() : *content;
@@ -23,15 +39,24 @@ Json read_content(Fields& message) {
     message.wrong("content", fmt::format("a string, or an array of at most {} parts", kMostParts));
   }
   std::string text;
+  Json parts = Json::array();
+  bool images = false;
   for (size_t i = 0; i < content->size(); ++i) {
     Fields part((*content)[i], message.path_of(fmt::format("content[{}]", i)));
     const std::string type = part.text("type").value_or("text");
-    if (type != "text" && type != "input_text" && type != "output_text") {
-      part.wrong("type", "text: the model takes no other content");
+    if (type == "image_url" || type == "input_image") {
+      images = true;
+      parts.push_back({{"type", "image_url"}, {"image_url", {{"url", read_address(part)}}}});
+      continue;
     }
-    text += part.text("text").value_or("");
+    if (type != "text" && type != "input_text" && type != "output_text") {
+      part.wrong("type", "text or image_url");
+    }
+    const std::string own = part.text("text").value_or("");
+    text += own;
+    parts.push_back({{"type", "text"}, {"text", own}});
   }
-  return text;
+  return images ? parts : Json(text);
 }
 
 Json read_calls(Fields& message) {
@@ -146,7 +171,12 @@ void read_chat(const ServedModel& model, Fields& fields, CompletionRequest& requ
   force_tool(fields, choice, tools, request);
   const bool continues = variables.value("continue_final_message", Json(false)) == true;
   const bool begins = !continues && variables.value("add_generation_prompt", Json(true)) != false;
-  request.prompt_text = must(model.render(std::move(variables)));
+  const std::vector<std::string> files = must(chat::take_images(variables["messages"]));
+  for (size_t i = 0; i < files.size(); ++i) {
+    request.options.images.push_back(must(model.engine().read_image(
+        std::as_bytes(std::span(files[i])), fmt::format("image {}", i + 1))));
+  }
+  request.prompt_text = must(model.render(std::move(variables), files.size()));
   request.template_source = model.template_source();
   const bool constrained = OutputParser::is_constrained(request.template_source, request.options);
   request.output = {.constrained = constrained,
@@ -159,7 +189,8 @@ void read_chat(const ServedModel& model, Fields& fields, CompletionRequest& requ
         must(OutputParser::lead_to_answer(request.template_source, request.prompt_text));
   }
   request.options.special_text = true;
-  request.prompts.push_back(must(chat::prompt_tokens(model.engine(), request.prompt_text)));
+  request.prompts.push_back(must(
+      chat::prompt_tokens(model.engine(), request.prompt_text, request.options.images)));
 }
 
 std::string call_id(const Request& request, const ToolCall& call, int choice, size_t index) {

@@ -11,7 +11,8 @@ namespace infer::server {
 inline constexpr size_t kMostMessages = 100'000;
 inline constexpr size_t kMostTools = 1000;
 
-/// The messages of OpenAI's chat API: texts in parts are joined, arguments of calls become objects.
+/// The messages of OpenAI's chat API: texts in parts are joined where no part is an image, arguments
+/// of calls become objects.
 /// Throws Problem.
 Json read_messages(Fields& fields);
 

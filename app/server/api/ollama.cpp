@@ -12,6 +12,8 @@
 namespace infer::server {
 namespace {
 
+constexpr size_t kMostImages = 1000;  // of a message
+
 /// What `options` and `format` say, by the names that all interfaces share.
 void read_options(const Call& call, Fields& fields, CompletionRequest& request) {
   Json options = Json::object();
@@ -37,11 +39,18 @@ void read_options(const Call& call, Fields& fields, CompletionRequest& request) 
   call.api.metrics().count_unknown_fields(inner.unknown());
 }
 
-void refuse_images(Fields& fields) {
-  const Json* images = fields.array("images", kMostMessages);
-  if (images != nullptr && !images->empty()) {
-    fields.wrong("images", "none: the model takes text alone");
+/// A text with the images of "images", if there are any, as the parts of a content.
+Json with_images(Fields& fields, Json text) {
+  const Json* images = fields.array("images", kMostImages);
+  if (images == nullptr || images->empty()) return text;
+  Json parts = Json::array();
+  for (const Json& image : *images) {
+    if (!image.is_string()) fields.wrong("images", "an array of images in base64");
+    const std::string url = "data:image/png;base64," + image.get<std::string>();
+    parts.push_back({{"type", "image_url"}, {"image_url", {{"url", url}}}});
   }
+  if (text.is_string()) parts.push_back({{"type", "text"}, {"text", std::move(text)}});
+  return parts;
 }
 
 bool is_chat(const Request& request) { return request.path == "/api/chat"; }
@@ -78,8 +87,8 @@ Json openai_messages(Fields& fields) {
   Json all = Json::array();
   for (size_t i = 0; messages != nullptr && i < messages->size(); ++i) {
     Fields message((*messages)[i], fmt::format("messages[{}]", i));
-    refuse_images(message);
     Json made = (*messages)[i];
+    made["content"] = with_images(message, made.value("content", Json("")));
     if (const auto name = message.text("tool_name")) made["name"] = *name;
     all.push_back(std::move(made));
   }
@@ -206,17 +215,18 @@ void ollama_generate(const Call& call) {
   CompletionRequest request;
   read_options(call, fields, request);
   fields.refuse("suffix", "the model completes at the end only");
-  refuse_images(fields);
   const std::string prompt = fields.text("prompt").value_or("");
+  Json content = with_images(fields, prompt);
   if (prompt.empty()) return answer_loaded(call, fields);
   if (fields.boolean("raw").value_or(false) || model.template_source().empty()) {
+    if (!content.is_string()) fields.wrong("images", "none: the prompt has no chat template");
     request.prompts.push_back(must(model.engine().tokenize(prompt, {})));
   } else {
     Json conversation = {{"messages", Json::array()}};
     if (const auto system = fields.text("system")) {
       conversation["messages"].push_back({{"role", "system"}, {"content", *system}});
     }
-    conversation["messages"].push_back({{"role", "user"}, {"content", prompt}});
+    conversation["messages"].push_back({{"role", "user"}, {"content", std::move(content)}});
     add_thinking(fields, conversation);
     Fields translated(conversation);
     read_chat(model, translated, request);

@@ -1,4 +1,5 @@
 // Tokens and templates, as llama.cpp's server offers them.
+#include "chat/images.h"
 #include "server/api/api.h"
 #include "server/api/chat_messages.h"
 #include "server/api/prompt_fields.h"
@@ -53,7 +54,9 @@ void detokenize(const Call& call) {
 
 void apply_template(const Call& call) {
   Fields fields(call.body);
-  send_json(*call.exchange, {{"prompt", must(call.model->render(template_variables(fields)))}});
+  Json variables = template_variables(fields);
+  const size_t images = must(chat::take_images(variables["messages"])).size();
+  send_json(*call.exchange, {{"prompt", must(call.model->render(std::move(variables), images))}});
 }
 
 }  // namespace infer::server

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <span>
 
+#include "chat/images.h"
 #include "server/api/prompt_fields.h"
 
 namespace infer::server {
@@ -18,24 +19,6 @@ std::span<const float> vector_of(const Embeddings& made, size_t index) {
   return std::span(made.values).subspan(static_cast<size_t>(made.begins[index]) * width, width);
 }
 
-std::string base64(std::string_view bytes) {
-  constexpr std::string_view kDigits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  text.reserve((bytes.size() + 2) / 3 * 4);
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    const size_t count = std::min<size_t>(3, bytes.size() - i);
-    uint32_t bits = 0;
-    for (size_t j = 0; j < 3; ++j) {
-      bits = bits << 8 | (j < count ? static_cast<unsigned char>(bytes[i + j]) : 0U);
-    }
-    for (size_t j = 0; j < 4; ++j) {
-      text += j <= count ? kDigits[bits >> (18 - 6 * j) & 63] : '=';
-    }
-  }
-  return text;
-}
-
 /// The bytes of the float32 values, the lowest first.
 std::string base64_of(const Embeddings& made, size_t index) {
   std::string bytes;
@@ -44,7 +27,7 @@ std::string base64_of(const Embeddings& made, size_t index) {
     std::memcpy(&bits, &value, sizeof(bits));
     for (int shift = 0; shift < 32; shift += 8) bytes += static_cast<char>(bits >> shift & 255);
   }
-  return base64(bytes);
+  return chat::encode_base64(bytes);
 }
 
 /// Runs `compute(progress)` beside the workers, then `answer` with what it made.

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "chat/prompt.h"
-#include "chat/template_input.h"
+#include "chat/images.h"
 
 namespace infer::server {
 
@@ -41,7 +41,7 @@ bool ServedModel::take_place() {
   return false;
 }
 
-Result<std::string> ServedModel::render(Json variables) const {
+Result<std::string> ServedModel::render(Json variables, size_t images) const {
   if (template_ == nullptr) {
     return tl::unexpected(
         Status(StatusCode::invalid_argument,
@@ -53,7 +53,7 @@ Result<std::string> ServedModel::render(Json variables) const {
   variables["bos_token"] = chat::spelling(engine_->vocabulary(), ids.bos);
   variables["eos_token"] = chat::spelling(engine_->vocabulary(), ids.eos);
   if (!variables.contains("add_generation_prompt")) variables["add_generation_prompt"] = true;
-  return chat::render_conversation(*template_, std::move(variables));
+  return chat::render_with_images(*engine_, *template_, std::move(variables), images);
 }
 
 }  // namespace infer::server

@@ -32,7 +32,8 @@ class ServedModel {
   /// The text that the model continues. `variables`: an object with "messages" and what else the
   /// template is to see, as chat::render_conversation() takes them. invalid_argument: the template
   /// refuses them; or the model has none.
-  Result<std::string> render(nlohmann::ordered_json variables) const;
+  /// `images`: places that the text is to have for images, each {"type": "image"} in a content.
+  Result<std::string> render(nlohmann::ordered_json variables, size_t images = 0) const;
 
   /// A request has one place until it is answered, however many answers it wants. False: all
   /// places are taken. Any thread.

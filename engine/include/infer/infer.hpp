@@ -726,8 +726,10 @@ class INFER_API Engine {
   /// between steps of the sessions. Any thread. unsupported: the engine reads no images. bad_file: it
   /// is no such file, or damaged. invalid_argument: the image's form is beyond what the model takes.
   Result<ModelImage> read_image(std::span<const std::byte> file, std::string_view name);
-  /// How the model's chat templates write an image; each such text in a prompt is a place for one.
+  /// What stands in a text for an image: a place for it.
   const std::string& image_text() const;
+  /// How many places for images are in a text.
+  int64_t image_places(std::string_view text) const;
   /// A prompt with the tokens of the images in its places, in their order. invalid_argument: it has
   /// more places than images, or fewer.
   Result<std::vector<int32_t>> place_images(std::span<const int32_t> prompt,

@@ -241,6 +241,7 @@ class Planner {
               process + host_bytes(model_.info(), request.max_rows, request.max_outputs, context);
           need +=
               request.drafter_bytes + context * request.drafter_token_bytes + request.grammar_bytes;
+          need += request.image_bytes;
         }
         return need <= budget.available;
       };
@@ -314,7 +315,8 @@ class Planner {
     for (const Bucket& bucket : buckets_) {
       if (bucket.rows <= rows) host.of(Purpose::process) += bucket.program;
     }
-    host.of(Purpose::host) = host_bytes(model_.info(), rows, plan.max_outputs, 0);
+    host.of(Purpose::host) =
+        host_bytes(model_.info(), rows, plan.max_outputs, 0) + request.image_bytes;
     host.drafters = request.drafter_bytes;
     host.grammars = request.grammar_bytes;
     for (size_t d = 0; d < devices_.size(); ++d) {

@@ -57,6 +57,7 @@ struct PlanRequest {
   int64_t drafter_bytes = 0;        ///< of the drafters
   int64_t drafter_token_bytes = 0;  ///< of the drafters, for each token of the context
   int64_t grammar_bytes = 0;        ///< most that grammars may take
+  int64_t image_bytes = 0;          ///< of images that have been read
   /// Pages of recurrent states beside those that sequences need: for the states after rows of steps
   /// with drafts (Device::keeps_row_states).
   int64_t draft_states = 0;

@@ -339,6 +339,7 @@ Status open_images(OpenedModel& opened, const LoadOptions& options) {
   request.draft_states = 0;
   if (request.offload > 0) request.offload = -1;
   request.host_experts = -1;
+  request.image_bytes = made->kept_bytes();
   for (Device* device : opened.device_list()) {
     INFER_CHECK(device->prepare(types_of(*made->source)));
   }

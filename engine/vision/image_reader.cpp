@@ -3,6 +3,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace infer {
@@ -15,6 +16,12 @@ int32_t token_of(uint64_t image, int64_t row) {
 }
 
 }  // namespace
+
+int64_t OpenedTower::kept_bytes() const {
+  constexpr int64_t kUsual = int64_t{64} << 20;
+  const TowerInfo& info = tower->tower();
+  return std::max(kUsual, most_rows * info.parts * info.width * int64_t{sizeof(float)});
+}
 
 Result<ReadyImage> prepare_image(const OpenedTower& opened, std::span<const std::byte> file,
                                  std::string_view name) {
@@ -40,6 +47,11 @@ Result<std::unique_ptr<ImageReader>> ImageReader::create(const OpenedTower& open
 }
 
 Result<std::shared_ptr<const ImageRows>> ImageReader::read(const ReadyImage& image) {
+  const auto known = std::ranges::find(kept_, image.hash, &Kept::hash);
+  if (known != kept_.end()) {
+    std::rotate(known, known + 1, kept_.end());
+    return kept_.back().rows;
+  }
   const TowerInfo& tower = opened_.tower->tower();
   TowerStep step = opened_.tower->lay_out(image.image);
   const auto patches = static_cast<int32_t>(step.positions.size());
@@ -64,7 +76,21 @@ Result<std::shared_ptr<const ImageRows>> ImageReader::read(const ReadyImage& ima
   for (size_t row = 0; row < batch.output_rows.size(); ++row) {
     rows->tokens.push_back(token_of(image.hash ^ seed_, static_cast<int64_t>(row)));
   }
-  return std::shared_ptr<const ImageRows>(std::move(rows));
+  std::shared_ptr<const ImageRows> read = std::move(rows);
+  keep({image.hash, read});
+  return read;
+}
+
+/// Lets go of the oldest ones that there is no room for.
+void ImageReader::keep(const Kept& image) {
+  const auto bytes = [](const Kept& kept) {
+    return static_cast<int64_t>(kept.rows->values.size() * sizeof(float));
+  };
+  kept_.push_back(image);
+  int64_t left = opened_.kept_bytes();
+  auto first = kept_.end();
+  while (first != kept_.begin() && left >= bytes(*(first - 1))) left -= bytes(*--first);
+  kept_.erase(kept_.begin(), first);
 }
 
 }  // namespace infer

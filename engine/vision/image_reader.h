@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "engine/exec/executor.h"
 #include "engine/image/image.h"
@@ -19,6 +20,10 @@ struct OpenedTower {
   std::unique_ptr<WeightTable> weights;
   std::unique_ptr<Tower> tower;
   int64_t most_rows = 0;  ///< of an image, for the model
+
+  /// Bytes of images that a reader keeps: at least of one, so that what comes again is not computed
+  /// again.
+  int64_t kept_bytes() const;
   PlanRequest request;
   MemoryPlan plan;
 };
@@ -34,7 +39,7 @@ struct ReadyImage {
 Result<ReadyImage> prepare_image(const OpenedTower& opened, std::span<const std::byte> file,
                                  std::string_view name);
 
-/// Not thread-safe.
+/// Not thread-safe. Keeps the images that were read last, up to OpenedTower::kept_bytes().
 class ImageReader {
  public:
   /// Loads the tower's weights. All outlive the reader. `seed`: what images' rows depend on beside
@@ -43,7 +48,7 @@ class ImageReader {
                                                      std::span<Device* const> devices,
                                                      uint64_t seed);
 
-  /// Computes an image's rows. Errors: those of Executor::run(), out_of_memory.
+  /// An image's rows, computed unless they are kept. Errors: those of Executor::run(), out_of_memory.
   Result<std::shared_ptr<const ImageRows>> read(const ReadyImage& image);
 
   Executor& executor() { return *executor_; }
@@ -52,9 +57,16 @@ class ImageReader {
   ImageReader(const OpenedTower& opened, std::unique_ptr<Executor> executor, uint64_t seed)
       : opened_(opened), executor_(std::move(executor)), seed_(seed) {}
 
+  struct Kept {
+    uint64_t hash;
+    std::shared_ptr<const ImageRows> rows;
+  };
+  void keep(const Kept& image);
+
   const OpenedTower& opened_;
   std::unique_ptr<Executor> executor_;
   uint64_t seed_;
+  std::vector<Kept> kept_;  ///< the last one that was asked for last
 };
 
 }  // namespace infer

@@ -173,8 +173,13 @@ void read_chat(const ServedModel& model, Fields& fields, CompletionRequest& requ
   const bool begins = !continues && variables.value("add_generation_prompt", Json(true)) != false;
   const std::vector<std::string> files = must(chat::take_images(variables["messages"]));
   for (size_t i = 0; i < files.size(); ++i) {
-    request.options.images.push_back(must(model.engine().read_image(
-        std::as_bytes(std::span(files[i])), fmt::format("image {}", i + 1))));
+    Result<ModelImage> image = model.engine().read_image(std::as_bytes(std::span(files[i])),
+                                                         fmt::format("image {}", i + 1));
+    // The file is the client's.
+    if (!image && image.error().code() == StatusCode::bad_file) {
+      must(Status(StatusCode::invalid_argument, image.error().message()));
+    }
+    request.options.images.push_back(must(std::move(image)));
   }
   request.prompt_text = must(model.render(std::move(variables), files.size()));
   request.template_source = model.template_source();

@@ -48,9 +48,9 @@ inline std::vector<float> step_logits(const StepModel& opened, std::span<Device*
     if (!cache->reserve(id, taken).ok()) return {};
     StepBatch batch;
     batch.tokens.assign(tokens.begin() + first, tokens.begin() + first + taken);
-    batch.positions.resize(batch.tokens.size());
-    std::iota(batch.positions.begin(), batch.positions.end(), first);
-    batch.slots = batch.positions;
+    batch.slots.resize(batch.tokens.size());
+    std::iota(batch.slots.begin(), batch.slots.end(), first);
+    batch.positions.assign(batch.slots.begin(), batch.slots.end());
     batch.sequences.assign(batch.tokens.size(), 0);
     const auto outputs = std::min<int64_t>(taken, request.max_outputs);
     batch.output_rows.resize(static_cast<size_t>(outputs));

@@ -211,7 +211,8 @@ TEST_CASE("embed: models of every family that generates make vectors too") {
                                         "granitehybrid", "nemotron_h", "falcon-h1"};
   StepBatch batch;
   batch.tokens = {1, 5, 9, 4, 7};
-  batch.positions = batch.slots = {0, 1, 2, 0, 1};
+  batch.slots = {0, 1, 2, 0, 1};
+  batch.positions.assign(batch.slots.begin(), batch.slots.end());
   batch.sequences = {0, 0, 0, 1, 1};
   batch.text_begins = {0, 0, 0, 3, 3};
   batch.text_ends = {3, 3, 3, 5, 5};

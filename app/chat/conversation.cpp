@@ -128,23 +128,18 @@ Result<int64_t> Conversation::count() {
 Result<std::vector<int32_t>> Conversation::new_tokens(const std::string& text) {
   if (static_cast<int64_t>(held_.size()) != session_->length()) spoken_.clear();
   if (continues_ && !held_.empty() && text == spoken_) return std::vector<int32_t>();
-  const auto tokens_of = [&](std::string_view part, bool parse_special) {
-    return engine_.tokenize(part, {false, parse_special});
-  };
   const std::span<const ModelImage> images = images_;
   // What is new begins with a special token, so that it has the same tokens by itself as within the
   // whole text.
   if (!spoken_.empty() && text.size() > spoken_.size() && text.starts_with(spoken_)) {
     const std::string_view part = std::string_view(text).substr(spoken_.size());
-    const auto tokens = tokens_of(part, true);
+    const auto places =
+        std::min(images.size(), static_cast<size_t>(engine_.image_places(part)));
+    const auto tokens = engine_.tokenize(part, {false, true}, images.last(places));
     if (!tokens) return tokens;
-    const auto plain = tokens_of(part, false);
+    const auto plain = engine_.tokenize(part, {false, false});
     if (!plain) return plain;
-    if (!tokens->empty() && (plain->empty() || plain->front() != tokens->front())) {
-      const auto places = static_cast<size_t>(engine_.image_places(part));
-      if (images.empty() || places > images.size()) return tokens;
-      return engine_.place_images(*tokens, images.last(places));
-    }
+    if (!tokens->empty() && (plain->empty() || plain->front() != tokens->front())) return tokens;
   }
   auto all = prompt_tokens(engine_, text, images);
   if (!all) return all;

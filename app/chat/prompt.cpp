@@ -11,11 +11,10 @@ Result<std::vector<int32_t>> prompt_tokens(const Engine& engine, const std::stri
   const SpecialTokenIds ids = engine.vocabulary().special();
   const std::string bos = spelling(engine.vocabulary(), ids.bos);
   const bool has_bos = !bos.empty() && text.starts_with(bos);
-  auto all = engine.tokenize(text, {!has_bos, true});
+  auto all = engine.tokenize(text, {!has_bos, true}, images);
   // A last token that ends a text does not belong before an answer.
   if (all && !has_bos && ids.adds_eos && !all->empty() && all->back() == ids.eos) all->pop_back();
-  if (!all || images.empty()) return all;
-  return engine.place_images(*all, images);
+  return all;
 }
 
 }  // namespace infer::chat

@@ -226,8 +226,8 @@ int run_prompt(RunArgs& args) {
   if (engine->image_places(prompt) == 0) {
     for (size_t i = 0; i < args.images.size(); ++i) prompt.insert(0, engine->image_text());
   }
-  std::vector<int32_t> tokens = must(engine->tokenize(prompt, TokenizeOptions{}));
-  if (!args.images.empty()) tokens = must(engine->place_images(tokens, args.generate.images));
+  const std::vector<int32_t> tokens =
+      must(engine->tokenize(prompt, TokenizeOptions{}, args.generate.images));
   std::vector<Completion> completions(seeds.size());
   for (Completion& completion : completions) {
     completion.vocabulary = &engine->vocabulary();

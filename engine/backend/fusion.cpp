@@ -135,6 +135,7 @@ class Matcher {
     const Node& attention = node(n + 3);
     return attention.inputs[0] == result(n) && used_once(result(n)) &&
            attention.inputs[1] == store.inputs[2] && attention.inputs[2] == store.inputs[3] &&
+           attention.inputs[4] == kNoValue &&
            std::get<op::Attention>(attention.params).kv_layer ==
                std::get<op::KvStore>(store.params).kv_layer &&
            rules_.takes_attention(store, attention);

@@ -28,7 +28,7 @@ struct Step {
   int64_t rows = 0;
   int64_t outputs = 0;
   std::vector<int32_t> slots, sequences, output_rows, output_ends;
-  std::vector<int32_t> text_begins, text_ends;
+  std::vector<int32_t> text_begins, text_ends, last_seen;
 };
 
 /// `lengths`: tokens that each sequence has already; grows by this step's.
@@ -40,6 +40,11 @@ Step make_step(const OpCase& c, int64_t rows, RowOrder order, std::vector<int32_
     const int64_t sequence = order == RowOrder::runs ? r * c.sequences / rows : r % c.sequences;
     step.sequences.push_back(static_cast<int32_t>(sequence));
     step.slots.push_back(lengths[static_cast<size_t>(sequence)]++);
+  }
+  // Rows of a sequence see each other in runs of at most 5 slots.
+  for (size_t r = 0; r < step.slots.size(); ++r) {
+    const int32_t end = lengths[static_cast<size_t>(step.sequences[r])];
+    step.last_seen.push_back(std::min(end - 1, step.slots[r] - step.slots[r] % 5 + 4));
   }
   for (int64_t i = 0; i < step.outputs; ++i) {  // from the last row down, with gaps
     step.output_rows.push_back(static_cast<int32_t>(rows - 1 - i * rows / step.outputs));
@@ -74,6 +79,7 @@ Result<std::vector<const std::byte*>> bind_inputs(const Graph& graph, const Case
       case StepInput::sequences: inputs[id] = bytes(step.sequences); break;
       case StepInput::output_rows: inputs[id] = bytes(step.output_rows); break;
       case StepInput::output_ends: inputs[id] = bytes(step.output_ends); break;
+      case StepInput::last_seen: inputs[id] = bytes(step.last_seen); break;
       case StepInput::text_begins: inputs[id] = bytes(step.text_begins); break;
       case StepInput::text_ends: inputs[id] = bytes(step.text_ends); break;
       case StepInput::data:

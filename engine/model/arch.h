@@ -31,6 +31,13 @@ enum class Pooling : uint8_t {
   rank,  ///< a classifier's outputs, of which the first is a score
 };
 
+/// What rows of an image see of the image.
+enum class ImageSight : uint8_t {
+  causal,     ///< the rows before them
+  whole,      ///< all of its rows
+  in_windows  ///< all of its rows in layers with a sliding window, the rows before them in others
+};
+
 /// What the engine must know of a model apart from its graph.
 struct ModelInfo {
   std::string architecture;
@@ -56,6 +63,7 @@ struct ModelInfo {
   /// Elements of what a row of an image gives: first in place of its token's embedding, then what is
   /// added behind the first layers, one after the other. Empty: the model takes no images.
   std::vector<int64_t> takes_images;
+  ImageSight sight = ImageSight::causal;
   int64_t more_output_rows = 0;  ///< lists of StepInput::output_rows beyond the first
   // Of a draft head:
   int64_t takes_hidden = 0;  ///< elements of a hidden state of the main model that a row takes
@@ -94,7 +102,8 @@ class Model {
   void keep_hidden();
   /// From now on some rows of a step may be of images, which give the rows' embeddings and what is
   /// added behind each of the first `layers` layers.
-  void take_images(int64_t layers);
+  /// If rows of an image see all of it, those that a step computes are in one step.
+  void take_images(int64_t layers, ImageSight sight);
   /// Of a draft head with ModelInfo::shares_cache: where the main model's layers are kept.
   void share_cache(std::vector<KvLayerShape> layers) { info_.kv_layers = std::move(layers); }
   /// Adds the nodes of one step and marks the logits [vocabulary, 1, outputs] as output, or the

@@ -30,6 +30,20 @@ void Tower::read_pixels(HparamReader& r) {
   tower_.patch = r.need_int("vision.patch_size", 1, 256);
 }
 
+namespace {
+
+/// Turns the view of a whole matrix; what it is then.
+Result<TensorDesc> transposed(const std::string& path, const Weight& weight, TensorView& view) {
+  if (is_quantised(weight.desc.type)) {
+    return fail(StatusCode::unsupported, "{}: tensor '{}': expected F32, F16 or BF16, found {}",
+                path, weight.name, to_string(weight.desc));
+  }
+  view = view.swapped(0, 1);
+  return make_tensor(weight.desc.type, view.shape);
+}
+
+}  // namespace
+
 Result<std::unique_ptr<WeightSource>> open_tower(const std::string& path) {
   INFER_TRY(std::unique_ptr<WeightSource> raw, open_model(path));
   Metadata metadata = raw->metadata();
@@ -40,6 +54,8 @@ Result<std::unique_ptr<WeightSource>> open_tower(const std::string& path) {
                 "found {}",
                 path, name ? printable(*name) : "nothing");
   }
+  INFER_TRY(const std::optional<std::string> projector,
+            metadata.get_string("clip.projector_type"));
   std::vector<MappedTensor> tensors;
   const std::span<const Weight> all = raw->weights();
   for (size_t i = 0; i < all.size(); ++i) {
@@ -61,6 +77,10 @@ Result<std::unique_ptr<WeightSource>> open_tower(const std::string& path) {
     TensorView view = TensorView::whole(static_cast<int32_t>(i), tensor.desc.shape);
     if (const auto blocks = view.in_blocks(dtype_info(tensor.desc.type).block_elements)) {
       view = *blocks;
+    }
+    if (tensor.name == "mm.input_projection.weight" && projector == "gemma3") {
+      // Stored with its rows as columns.
+      INFER_TRY(tensor.desc, transposed(path, all[i], view));
     }
     tensor.parts.push_back(view);
     tensors.push_back(std::move(tensor));

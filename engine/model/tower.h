@@ -32,6 +32,7 @@ struct TowerStep {
   std::vector<std::vector<float>> inputs;  ///< StepInput::image by index: [patches][width]
   /// The lists of StepInput::output_rows. All have as many rows as there are results.
   std::vector<std::vector<int32_t>> output_rows;
+  std::vector<int32_t> output_ends;  ///< StepInput::output_ends
   ImageSize grid;  ///< of the results: columns and rows
 };
 
@@ -41,15 +42,19 @@ struct TowerInfo {
   std::array<float, 3> deviation{0.5f, 0.5f, 0.5f};  ///< divides what is left
   int64_t patch = 1;       ///< pixels of a side
   int64_t merged = 1;      ///< patches of a side that make one result
-  int64_t most_patches = 0;  ///< of an image
+  int64_t least_results = 1;  ///< that an image may have
   int64_t width = 0;       ///< elements of a result for each of its parts
   int64_t parts = 1;       ///< the first replaces the embedding; the others: Model::take_images()
   /// The token of the model's vocabulary that chat templates write in an image's place, and what
   /// stands for an image in other texts: that token with what is to be around it.
   std::string token, text;
+  /// What the token becomes in any text before it is tokenised; empty: it stays.
+  std::string expanded;
+  bool keeps_token = false;  ///< the results follow the token; else they take its place
   /// Tokens after an image go on from its larger side, and its results have a row and a column as
   /// second and third axis of their position. Else every result has a place of its own in the text.
   bool axes = false;
+  ImageSight sight = ImageSight::causal;  ///< of the text model
 };
 
 class Tower : public Model {
@@ -58,6 +63,10 @@ class Tower : public Model {
   /// The size that an image is given before it is cut into patches: within the tower's limits, a
   /// multiple of its units. `most`: results at most. invalid_argument if there is none.
   virtual Result<ImageSize> fit(ImageSize size, int64_t most) const = 0;
+  /// Patches of an image with so many results at most.
+  virtual int64_t most_patches(int64_t results) const {
+    return results * tower_.merged * tower_.merged;
+  }
   /// Cuts an image of such a size into patches.
   virtual TowerStep lay_out(const Image& image) const = 0;
 

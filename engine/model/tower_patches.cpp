@@ -90,6 +90,7 @@ TowerStep cut_into_patches(const Image& image, const TowerInfo& tower) {
   };
   for (int32_t row = 0; row < patches.height; row += merged) {
     for (int32_t column = 0; column < patches.width; column += merged) {
+      step.output_ends.push_back(static_cast<int32_t>(step.positions.size()) + merged * merged);
       for (int32_t i = 0; i < merged * merged; ++i) {
         step.output_rows[static_cast<size_t>(i)].push_back(
             static_cast<int32_t>(step.positions.size()));

@@ -28,7 +28,7 @@ ImageSize patch_grid(const Image& image, const TowerInfo& tower);
 /// Patches in squares of merged · merged, the squares row by row and the patches of each row by row:
 /// positions (row, column), one input of values less the mean and divided by the deviation, [3]
 /// colours of [patch][patch] pixels, and lists of output rows: list i has the i-th patch of each
-/// square.
+/// square, which ends at output_ends.
 TowerStep cut_into_patches(const Image& image, const TowerInfo& tower);
 
 /// The patches of a square one after the other: x [n, 1, patches] → [n · merged², 1, results].

@@ -12,7 +12,7 @@ namespace infer {
 namespace {
 
 Result<std::vector<OutputDesc>> infer(const OpParams& params, InputDescs in, const KvGeometry& kv) {
-  INFER_CHECK_R(check_inputs("attention", in, 4, {0, 1, 2}));
+  INFER_CHECK_R(check_inputs("attention", in, 5, {0, 1, 2}));
   const auto& p = std::get<op::Attention>(params);
   const auto layer = static_cast<size_t>(p.kv_layer);
   INFER_CHECK_R(check_shape("attention", layer < kv.layers.size(), "an existing layer", in));
@@ -24,8 +24,9 @@ Result<std::vector<OutputDesc>> infer(const OpParams& params, InputDescs in, con
                             q.type == DType::f32 && q.shape[0] == shape.k_dim &&
                                 q.shape[1] % shape.heads == 0 && in[1]->desc.type == DType::i32 &&
                                 in[2]->desc.type == DType::i32 && sinks_good &&
+                                (in[4] == nullptr || in[4]->desc.type == DType::i32) &&
                                 (!p.chunked || p.window > 0),
-                            "q f32 [k_dim, heads, rows], slots, sequences, sinks f32 [heads]", in));
+                            "q f32 [k_dim, heads, rows], slots, sequences, sinks f32 [heads], last", in));
   return std::vector{made(DType::f32, shape.v_dim, q.shape[1], *in[0])};
 }
 
@@ -44,6 +45,8 @@ void reference(const RefCall& call) {
   for (int64_t r = 0; r < q.desc.shape[2]; ++r) {
     const int32_t slot = *call.inputs[1].row<int32_t>(0, r);
     const int32_t sequence = *call.inputs[2].row<int32_t>(0, r);
+    const TensorRef& last_seen = call.inputs[4];
+    const int32_t last = last_seen.data == nullptr ? slot : *last_seen.row<int32_t>(0, r);
     int32_t first = p.window > 0 ? std::max(0, slot - p.window + 1) : 0;
     if (p.chunked) first = slot - slot % p.window;
     for (int64_t h = 0; h < q.desc.shape[1]; ++h) {
@@ -69,7 +72,7 @@ void reference(const RefCall& call) {
       std::vector<double> scores;
       double best = sinks.data == nullptr ? -std::numeric_limits<double>::infinity()
                                           : sinks.row<float>(0, 0)[h];
-      for (int64_t s = first; s <= slot; ++s) {
+      for (int64_t s = first; s <= last; ++s) {
         load_key(s);
         double score = dot_f64(q.row<float>(h, r), row.data(), shape.k_dim) * p.scale;
         if (p.softcap > 0) score = p.softcap * std::tanh(score / p.softcap);
@@ -78,7 +81,7 @@ void reference(const RefCall& call) {
       }
       double sum = sinks.data == nullptr ? 0 : std::exp(sinks.row<float>(0, 0)[h] - best);
       std::vector<double> mix(static_cast<size_t>(shape.v_dim), 0.0);
-      for (int64_t s = first; s <= slot; ++s) {
+      for (int64_t s = first; s <= last; ++s) {
         const double weight = std::exp(scores[static_cast<size_t>(s - first)] - best);
         sum += weight;
         quant_traits(call.kv.v_type)
@@ -98,6 +101,7 @@ struct Shape {
   KvLayerShape kv;
   op::Attention params;
   bool sinks = false;
+  bool ahead = false;  ///< rows see some slots after their own
 };
 
 struct Batch {
@@ -126,7 +130,8 @@ void add_case(std::vector<OpCase>& all, const Shape& shape, DType type, Batch ba
     const ValueId sequence = g.input(StepInput::sequences);
     const ValueId sinks = shape.sinks ? b.weight(DType::f32, shape.heads) : kNoValue;
     g.add_all(op::KvStore{0}, {k, v, slots, sequence});
-    g.output(g.add(shape.params, {q, slots, sequence, sinks}));
+    const ValueId last = shape.ahead ? g.input(StepInput::last_seen) : kNoValue;
+    g.output(g.add(shape.params, {q, slots, sequence, sinks, last}));
   };
   all.push_back(std::move(c));
 }
@@ -168,6 +173,16 @@ void cases(std::vector<OpCase>& all) {
     add_case(all, {"odd head", 5, {5, 37, 19}, {0, 0.16f}}, type, {33, 2});
     add_case(all, {"odd values in keys", 6, {2, 37, 19, 0, true}, {0, 0.16f}}, type, {130, 2});
   }
+  for (const DType type : {DType::f32, DType::f16, DType::q8_0}) {
+    add_case(all, {"ahead", 4, {2, 64, 64}, {0, 0.125f}, false, true}, type, {33, 1});
+    add_case(all, {"ahead", 4, {2, 64, 64}, {0, 0.125f}, false, true}, type, {3, 3});
+    add_case(all, {"ahead, window 70", 6, {2, 64, 64, 70}, {0, 0.125f, 0.0f, 70}, false, true}, type,
+             {130, 3});
+  }
+  add_case(all, {"ahead, window 5, sinks", 2, {1, 32, 32, 5}, {0, 0.18f, 0.0f, 5}, true, true},
+           DType::f16, {130, 1});
+  add_case(all, {"long, ahead, window 600", 2, {1, 32, 32, 600}, {0, 0.18f, 0.0f, 600}, false, true},
+           DType::f16, {700, 1});
   add_case(all, {"odd wide head", 4, {2, 131, 77}, {0, 0.08f}}, DType::f16, {70, 2});
   // More heads than a unit of work may take at once, a whole number of units and not.
   add_case(all, {"large group", 128, {1, 72, 64, 0, true}, {0, 0.1f}}, DType::bf16, {3, 1});

@@ -34,7 +34,7 @@ int64_t Scheduler::pending(const Sequence& sequence) const {
 
 bool Scheduler::wants_result(const Sequence& sequence, int64_t token) {
   if (!sequence.every_logit) return token + 1 == static_cast<int64_t>(sequence.tokens.size());
-  return token >= std::max(sequence.results_from, sequence.computed);
+  return token >= std::max(sequence.results_from, sequence.computed) && !sequence.goes_on(token);
 }
 
 void Scheduler::finish(Sequence* sequence, Status status) {
@@ -151,6 +151,16 @@ int64_t Scheduler::to_checkpoint(const Sequence& sequence, int64_t first, int64_
   return full > first ? full - first : rows;
 }
 
+/// Fewer rows where they end within an image whose rows see each other; 0 if that would be all.
+int64_t Scheduler::whole_images(const Sequence& sequence, int64_t first, int64_t rows) const {
+  if (executor_->info().sight == ImageSight::causal) return rows;
+  for (const auto& image : sequence.images) {
+    if (first + rows <= image.first) break;
+    if (first + rows < image.first + image.count) return std::max<int64_t>(0, image.first - first);
+  }
+  return rows;
+}
+
 void Scheduler::take(Sequence* sequence, int64_t rows, int64_t outputs) {
   take_over(*sequence);
   if (waits_for_another(*sequence)) return;
@@ -169,6 +179,9 @@ void Scheduler::take(Sequence* sequence, int64_t rows, int64_t outputs) {
     const int64_t wanted = wants_result(*sequence, first + count) ? 1 : 0;
     if (results + wanted > outputs) break;
     results += wanted;
+  }
+  for (const int64_t whole = whole_images(*sequence, first, count); count > whole; --count) {
+    results -= wants_result(*sequence, first + count - 1) ? 1 : 0;
   }
   if (count == 0) return;
   if (Status status = make_room(sequence, count); !status.ok()) {
@@ -330,6 +343,7 @@ void Scheduler::fill_batch() {
 /// What images give to the rows of the step, if any of them are of images.
 void Scheduler::fill_images() {
   const std::vector<int64_t>& widths = executor_->info().takes_images;
+  if (executor_->info().sight != ImageSight::causal) batch_.last_seen = batch_.slots;
   for (const Part& part : parts_) {
     for (const auto& [first, count, rows] : part.sequence->images) {
       const int64_t begin = std::max(first, part.first);
@@ -341,6 +355,10 @@ void Scheduler::fill_images() {
         }
       }
       for (int64_t t = begin; t < end; ++t) {
+        if (!batch_.last_seen.empty()) {
+          batch_.last_seen[static_cast<size_t>(part.row + t - part.first)] =
+              static_cast<int32_t>(first + count - 1);
+        }
         for (size_t i = 0; i < widths.size(); ++i) {
           std::ranges::copy(rows->part(t - first, static_cast<int64_t>(i)),
                             batch_.images[i].begin() + (part.row + t - part.first) * widths[i]);

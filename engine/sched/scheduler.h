@@ -50,7 +50,7 @@ struct Sequence {
   /// have to be recomputed.
   int64_t computed = 0;
   /// True: results for each token from `results_from` on, but for none of the first `computed`
-  /// tokens. False: results for the last token only.
+  /// tokens, and of an image for its last token alone. False: results for the last token only.
   bool every_logit = false;
   int64_t results_from = 0;
   /// What to do when the context is full. −1: end the sequence with does_not_fit. Otherwise shift
@@ -88,6 +88,8 @@ struct Sequence {
   bool is_generated(int64_t token) const {
     return token < static_cast<int64_t>(generated.size()) && generated[static_cast<size_t>(token)];
   }
+  /// Whether it is a row of an image that has a further one.
+  bool goes_on(int64_t token) const;
   /// Where a token is for RoPE: its index, unless images before it say otherwise.
   Position position(int64_t token) const;
   /// Of those that are computed for the first time: whether the model did not make it.
@@ -189,6 +191,7 @@ class Scheduler {
   bool follows(const Part& part) const;
   static int64_t to_checkpoint(const Sequence& sequence, int64_t first, int64_t rows,
                                int64_t pending);
+  int64_t whole_images(const Sequence& sequence, int64_t first, int64_t rows) const;
   void take(Sequence* sequence, int64_t rows, int64_t outputs);
   Status make_room(Sequence* sequence, int64_t count);
   Sequence* last_holder(const Sequence* after) const;

@@ -77,7 +77,9 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   std::unique_ptr<Executor> executor;
   std::unique_ptr<ImageReader> images;  ///< null: no images are read. On the engine's thread.
   int32_t image_token = kNoToken;       ///< TowerInfo::token in the vocabulary
-  std::string image_mark, image_text;   ///< TowerInfo::token and ::text
+  // TowerInfo::token, ::text, ::expanded and ::keeps_token:
+  std::string image_mark, image_text, image_expanded;
+  bool keeps_image_token = false;
   std::unique_ptr<KvCache> cache;
   KvOptions cache_options;
   /// Null: no drafters, or a device failed. On the engine's thread.

@@ -23,6 +23,8 @@ Status Engine::Impl::load_images() {
   image_token = ids.front();
   image_mark = tower.token;
   image_text = tower.text;
+  image_expanded = tower.expanded;
+  keeps_image_token = tower.keeps_token;
   INFER_TRY_S(const uint64_t seed, weights_fingerprint(*opened.tower->source));
   INFER_TRY_S(images, ImageReader::create(*opened.tower, opened.device_list(), seed));
   return {};
@@ -80,6 +82,27 @@ Result<ModelImage> Engine::read_image(std::span<const std::byte> file, std::stri
   });
 }
 
+Result<std::vector<int32_t>> Engine::tokenize(std::string_view text,
+                                              const TokenizeOptions& options,
+                                              std::span<const ModelImage> images) const {
+  if (images.empty()) return tokenize(text, options);
+  return guarded([&]() -> Result<std::vector<int32_t>> {
+    const std::string& mark = impl_->image_mark;
+    const std::string& expanded = impl_->image_expanded;
+    std::string whole;
+    while (!mark.empty() && !expanded.empty()) {
+      const size_t at = text.find(mark);
+      if (at == std::string_view::npos) break;
+      whole += text.substr(0, at);
+      whole += expanded;
+      text.remove_prefix(at + mark.size());
+    }
+    whole += text;
+    INFER_TRY(const std::vector<int32_t> tokens, tokenize(whole, options));
+    return place_images(tokens, images);
+  });
+}
+
 Result<std::vector<int32_t>> Engine::place_images(std::span<const int32_t> prompt,
                                                   std::span<const ModelImage> images) const {
   return guarded([&]() -> Result<std::vector<int32_t>> {
@@ -96,6 +119,7 @@ Result<std::vector<int32_t>> Engine::place_images(std::span<const int32_t> promp
         placed.push_back(token);
         continue;
       }
+      if (impl_->keeps_image_token) placed.push_back(token);
       const std::vector<int32_t>& rows = images[next++].tokens;
       placed.insert(placed.end(), rows.begin(), rows.end());
     }

@@ -323,13 +323,23 @@ Status open_images(OpenedModel& opened, const LoadOptions& options) {
     return error(StatusCode::bad_file, "{}: it gives {} layers of the model something, which has {}",
                  options.vision, tower.parts - 1, info.layers);
   }
-  opened.model->take_images(tower.parts - 1);
+  opened.model->take_images(tower.parts - 1, tower.sight);
   made->weights = std::make_unique<WeightTable>(*made->source);
   made->most_rows = options.image_tokens;
+  if (tower.sight != ImageSight::causal) {
+    // An image is computed in one step, beside other sessions.
+    made->most_rows = std::min<int64_t>(made->most_rows, options.batch_rows - options.parallel);
+    opened.request.fewer_rows = false;
+  }
+  if (made->most_rows < tower.least_results) {
+    return error(StatusCode::does_not_fit,
+                 "{}: an image has {} tokens, and may have {}; raise image_tokens or batch_rows",
+                 options.vision, tower.least_results, made->most_rows);
+  }
   PlanRequest& request = made->request;
   request = opened.request;
   request.max_outputs = made->most_rows;
-  request.max_rows = made->most_rows * tower.merged * tower.merged;
+  request.max_rows = made->tower->most_patches(made->most_rows);
   request.context = request.max_rows;
   request.sequences = 1;
   request.fewer_rows = request.k_auto = request.v_auto = request.spill = request.streamed = false;

@@ -64,8 +64,11 @@ Result<std::shared_ptr<const ImageRows>> ImageReader::read(const ReadyImage& ima
   batch.positions = std::move(step.positions);
   batch.images = std::move(step.inputs);
   batch.output_rows = std::move(step.output_rows.front());
-  batch.more_output_rows.assign(std::make_move_iterator(step.output_rows.begin() + 1),
-                                std::make_move_iterator(step.output_rows.end()));
+  batch.output_ends = std::move(step.output_ends);
+  const int64_t more = opened_.tower->info().more_output_rows;
+  for (int64_t i = 1; i <= more; ++i) {
+    batch.more_output_rows.push_back(std::move(step.output_rows[static_cast<size_t>(i)]));
+  }
   INFER_TRY(const std::span<const float> values, executor_->run(batch));
   auto rows = std::make_shared<ImageRows>();
   rows->columns = step.grid.width;

@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "engine/model/tower.h"
-#include "engine/model/builder.h"
 #include "engine/model/tower_patches.h"
+#include "engine/model/vision_block.h"
 
 namespace infer {
 namespace {
@@ -23,31 +23,18 @@ class Qwen3Vl final : public Tower {
     tower_.token = "<|image_pad|>";
     tower_.text = "<|vision_start|><|image_pad|><|vision_end|>";
     limits_ = read_pixel_limits(r, tower_, {65536, 16777216});
-    embedding_ = r.need_int("vision.embedding_length", 1, 1 << 20);
-    feed_forward_ = r.need_int("vision.feed_forward_length", 1, 1 << 20);
-    heads_ = r.need_int("vision.attention.head_count", 1, 1 << 12);
-    eps_ = r.epsilon("vision.attention.layer_norm_epsilon");
-    info_.layers = r.need_int("vision.block_count", 1, 1 << 10);
-    if (embedding_ % heads_ != 0 || embedding_ / heads_ % 4 != 0) {
-      r.set_error(error(StatusCode::bad_file,
-                        "{}: clip.vision.attention.head_count: expected heads of a multiple of 4 "
-                        "elements in {}, found {} heads",
-                        r.metadata().source(), embedding_, heads_));
-      heads_ = embedding_ = 4;
-    }
+    block_ = read_vision_block(r, info_);
+    block_.activation = op::Gelu::Kind::tanh;
+    block_.rotate = true;
     read_deepstack(r);
     tower_.parts = 1 + std::ranges::count(deepstack_, true);
-    info_.architecture = "clip";
-    info_.embeds = Pooling::none;
-    info_.causal = false;
-    info_.embedding = embedding_;
-    info_.takes_images = {3 * tower_.patch * tower_.patch, embedding_};
+    info_.takes_images = {3 * tower_.patch * tower_.patch, block_.width};
     info_.more_output_rows = tower_.merged * tower_.merged - 1;
-    info_.ropes = {image_rope(embedding_ / heads_, 10000.0)};
+    info_.ropes = {image_rope(block_.width / block_.heads, 10000.0)};
     const Weight* table = source.find(kTable);
     const int64_t places = table == nullptr ? 1 : table->desc.shape[1];
     side_ = static_cast<int64_t>(std::lround(std::sqrt(static_cast<double>(places))));
-    auto values = read_table(source, kTable, embedding_, side_ * side_);
+    auto values = read_table(source, kTable, block_.width, side_ * side_);
     if (!values) r.set_error(values.error());
     if (values) table_ = *std::move(values);
   }
@@ -60,7 +47,7 @@ class Qwen3Vl final : public Tower {
     TowerStep step = cut_into_patches(image, tower_);
     const ImageSize grid = patch_grid(image, tower_);
     std::vector<float>& places = step.inputs.emplace_back();
-    places.reserve(step.positions.size() * static_cast<size_t>(embedding_));
+    places.reserve(step.positions.size() * static_cast<size_t>(block_.width));
     for (const Position& at : step.positions) {
       add_place(grid, at.axes[1], at.axes[0], places);
     }
@@ -70,15 +57,15 @@ class Qwen3Vl final : public Tower {
   void build(ModelBuilder& m) const override {
     m.g.set_unit({UnitKind::embedding, -1});
     const ValueId pixels = m.g.input(StepInput::image, 0, info_.takes_images[0]);
-    ValueId x = m.linear(pixels, "v.patch_embd", embedding_);
+    ValueId x = m.linear(pixels, "v.patch_embd", block_.width);
     // An image is a video of two equal ones.
     if (m.has("v.patch_embd_1.weight")) {
-      x = m.add(x, m.linear(pixels, "v.patch_embd_1", embedding_));
+      x = m.add(x, m.linear(pixels, "v.patch_embd_1", block_.width));
     }
-    x = m.add(x, m.g.input(StepInput::image, 1, embedding_));
+    x = m.add(x, m.g.input(StepInput::image, 1, block_.width));
     ValueId further = kNoValue;
     for (int64_t layer = 0; layer < info_.layers; ++layer) {
-      x = add_layer(m, x, layer);
+      x = vision_layer(m, x, layer, block_);
       if (!deepstack_[static_cast<size_t>(layer)]) continue;
       const auto name = [&](const char* part) {
         return "v.deepstack." + std::to_string(layer) + "." + part;
@@ -125,38 +112,18 @@ class Qwen3Vl final : public Tower {
     const double lower_share = y - static_cast<double>(top);
     const auto at = [&](int64_t c, int64_t r) {
       const int64_t place = std::min(r, side_ - 1) * side_ + std::min(c, side_ - 1);
-      return table_.data() + place * embedding_;
+      return table_.data() + place * block_.width;
     };
     const float* corners[] = {at(left, top), at(left + 1, top), at(left, top + 1),
                               at(left + 1, top + 1)};
     const double shares[] = {
         (1 - right_share) * (1 - lower_share), right_share * (1 - lower_share),
         (1 - right_share) * lower_share, right_share * lower_share};
-    for (int64_t i = 0; i < embedding_; ++i) {
+    for (int64_t i = 0; i < block_.width; ++i) {
       double sum = 0;
       for (int c = 0; c < 4; ++c) sum += shares[c] * corners[c][i];
       to.push_back(static_cast<float>(sum));
     }
-  }
-
-  ValueId add_layer(ModelBuilder& m, ValueId x, int64_t layer) const {
-    const auto name = [&](const char* part) {
-      return "v." + block_name(layer, part);
-    };
-    m.g.set_unit({UnitKind::attention, static_cast<int32_t>(layer)});
-    const ValueId qkv = m.linear(m.layer_norm(x, name("ln1"), eps_), name("attn_qkv"), 3 * embedding_);
-    const auto part = [&](int64_t i) {
-      return m.g.split_heads(m.g.slice(qkv, i * embedding_, embedding_), heads_);
-    };
-    const ValueId q = m.rope(part(0), op::Rope::Style::half_split);
-    const ValueId k = m.rope(part(1), op::Rope::Style::half_split);
-    const float scale = 1.0f / std::sqrt(static_cast<float>(embedding_ / heads_));
-    const ValueId mixed = m.text_attention(q, k, part(2), {.scale = scale});
-    x = m.add(x, m.linear(mixed, name("attn_out"), embedding_));
-    m.g.set_unit({UnitKind::feed_forward, static_cast<int32_t>(layer)});
-    ValueId h = m.linear(m.layer_norm(x, name("ln2"), eps_), name("ffn_up"), feed_forward_);
-    h = m.g.add(op::Gelu{op::Gelu::Kind::tanh}, {h});
-    return m.add(x, m.linear(h, name("ffn_down"), embedding_));
   }
 
   /// What merged patches make: two products with GELU between them.
@@ -167,8 +134,7 @@ class Qwen3Vl final : public Tower {
   }
 
   PixelLimits limits_;
-  int64_t embedding_ = 0, feed_forward_ = 0, heads_ = 1;
-  float eps_ = 1e-6f;
+  VisionBlock block_;
   std::vector<bool> deepstack_;  ///< by layer
   int64_t side_ = 1;             ///< of the square of learned places
   std::vector<float> table_;     ///< [side · side][embedding]

@@ -72,7 +72,7 @@ class Builder {
     op::Attention attention;
     attention.kv_layer = layer;
     return g.add(attention,
-                 {q, g.input(StepInput::slots), g.input(StepInput::sequences), kNoValue});
+                 {q, g.input(StepInput::slots), g.input(StepInput::sequences), kNoValue, kNoValue});
   }
   Graph finish(std::vector<ValueId> outputs) {
     for (const ValueId id : outputs) g.output(id);

@@ -29,7 +29,7 @@ Graph attention_graph(const KvGeometry& kv, int64_t heads, int32_t window) {
   const ValueId sequences = g.input(StepInput::sequences);
   op::Attention params;
   params.window = window;
-  g.output(g.add(params, {q, slots, sequences, kNoValue}));
+  g.output(g.add(params, {q, slots, sequences, kNoValue, kNoValue}));
   return finish(g);
 }
 

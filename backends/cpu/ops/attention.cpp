@@ -44,6 +44,7 @@ struct Sizes {
   /// For key_kernel(): queries of 8 bits, a page's keys interleaved, and their products.
   int64_t panel_bytes = 0, keys_bytes = 0, products_bytes = 0;
 
+  /// `window`: slots that a row sees at most; 0: any number.
   Sizes(const KvLayerShape& shape, int64_t query_heads, int64_t window, const RowKernel* kernel)
       : group(query_heads / shape.heads),
         blocks(div_ceil(group, kTileQueries)),
@@ -53,7 +54,7 @@ struct Sizes {
         most_rows(std::max<int64_t>(1, kTileQueries / heads)),
         most_queries(most_rows * heads),
         chunks(window > 0 ? std::min(kChunks, window / (kPageTokens * kChunkPages) + 1) + 1
-                          : kChunks) {
+                          : kChunks + 1) {
     if (kernel == nullptr) return;
     panel_bytes = Panel::bytes(most_queries, k_dim);
     keys_bytes = kPageTokens * k_dim / 32 * dtype_info(kernel->weights).block_bytes;
@@ -80,7 +81,9 @@ int64_t first_seen(int64_t slot, const op::Attention& p) {
 struct Row {
   int64_t begin, end, pages;
 
-  Row(int64_t slot, const op::Attention& p) : begin(first_seen(slot, p)), end(slot + 1) {
+  /// `last`: the last slot that it sees.
+  Row(int64_t slot, int64_t last, const op::Attention& p)
+      : begin(first_seen(slot, p)), end(last + 1) {
     const int64_t seen = last_page() - begin / kPageTokens + 1;
     pages = std::max(kChunkPages, div_ceil(seen, kChunks));
   }
@@ -121,7 +124,7 @@ class Attention {
         ops_(*call.vec().attention),
         q_(call.inputs[0]),
         key_kernel_(key_kernel(call.kv, call.context)),
-        sizes_(shape_, q_.desc.shape[1], p_.window, key_kernel_) {
+        sizes_(shape_, q_.desc.shape[1], call.inputs[4].data == nullptr ? p_.window : 0, key_kernel_) {
     std::byte* const own = call.scratch + call.thread * sizes_.thread_bytes();
     panel_ = own;
     keys_ = panel_ + sizes_.panel_bytes;
@@ -184,7 +187,11 @@ class Attention {
   int64_t rows() const { return q_.desc.shape[2]; }
   int64_t threads() const { return call_.threads(); }
   int64_t queries(const Tile& tile) const { return (tile.last - tile.first) * sizes_.heads; }
-  Row row(int64_t r) const { return {*call_.inputs[1].row<int32_t>(0, r), p_}; }
+  Row row(int64_t r) const {
+    const int32_t slot = *call_.inputs[1].row<int32_t>(0, r);
+    const TensorRef& last = call_.inputs[4];
+    return {slot, last.data == nullptr ? slot : *last.row<int32_t>(0, r), p_};
+  }
   int32_t sequence(int64_t r) const { return *call_.inputs[2].row<int32_t>(0, r); }
   int64_t kv_head(int64_t unit) const { return unit / sizes_.blocks; }
   /// The g-th query head of a unit; the last block of a group may have fewer, and repeats its last.
@@ -404,7 +411,8 @@ int64_t scratch(const NodeView& node, const CpuContext& context) {
   const auto& p = std::get<op::Attention>(node.node.params);
   const KvLayerShape& shape = layer_shape(node.graph.kv(), node.node.params);
   const TensorDesc& q = node.input(0)->desc;
-  const Sizes sizes(shape, q.shape[1], p.window, key_kernel(node.graph.kv(), context));
+  const int64_t window = node.input(4) == nullptr ? p.window : 0;
+  const Sizes sizes(shape, q.shape[1], window, key_kernel(node.graph.kv(), context));
   const int64_t rows = context.threads() > 1 ? std::min(q.shape[2], kSplitRows) : 0;
   const int64_t shared = rows * shape.heads * sizes.row_states() * int64_t{sizeof(float)};
   return sizes.thread_bytes() * context.threads() + round_up<int64_t>(shared, 64);

@@ -108,6 +108,7 @@ AttentionParams attention_params(const NodeCall& call) {
   params.q = q.address;
   params.slots = call.inputs[1].address;
   params.sequences = call.inputs[2].address;
+  params.last_seen = call.inputs[4].given() ? call.inputs[4].address : params.slots;
   params.y = y.address;
   params.sinks = sinks.given() ? sinks.address : 0;
   params.chunks = call.scratch;

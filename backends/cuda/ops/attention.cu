@@ -180,9 +180,10 @@ INFER_DEVICE void attend(const AttentionParams& p) {
   const uint32_t in_group = block_x() % p.group_blocks * kHeads;
   const uint32_t first_head = kv_head * p.group + in_group;
   const uint32_t heads = p.group - in_group < kHeads ? p.group - in_group : kHeads;
-  const auto slot = static_cast<uint32_t>(Global<const int32_t>(p.slots)[row]);
+  const auto own_slot = static_cast<uint32_t>(Global<const int32_t>(p.slots)[row]);
+  const auto slot = static_cast<uint32_t>(Global<const int32_t>(p.last_seen)[row]);
   const auto sequence = static_cast<uint32_t>(Global<const int32_t>(p.sequences)[row]);
-  const uint32_t first = first_seen(slot, p.window, p.chunked);
+  const uint32_t first = first_seen(own_slot, p.window, p.chunked);
   const uint32_t pages = pages_seen(first, slot);
   const uint32_t of_chunk = chunk_pages(pages);
   const uint32_t begin_page = p.split != 0 ? block_z() * of_chunk : 0;
@@ -231,7 +232,7 @@ INFER_DEVICE void attend(const AttentionParams& p) {
   float mix[kHeads][kFours][4];
   const Pages table = pages_of(p.step, p.kind);
   if (p.table != 0 && begin_page + of_chunk >= pages) {  // the loop begins with a barrier
-    store_own(p, kv_head, row, slot, table.of(sequence, slot));
+    store_own(p, kv_head, row, own_slot, table.of(sequence, own_slot));
   }
   uint32_t chunk = p.split != 0 ? block_z() : 0;
   uint32_t next_chunk = begin_page;  // the page that begins it

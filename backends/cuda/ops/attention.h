@@ -26,6 +26,7 @@ inline constexpr uint32_t kChunks = 32;
 /// Grid: blocks of heads, rows, chunks (kChunks, or 1: the block computes all of them).
 struct AttentionParams {
   uint64_t step, q, slots, sequences, y;
+  uint64_t last_seen;  ///< the last slots that rows see: `slots`, or others
   uint64_t sinks;     ///< 0: none
   uint64_t chunks;    ///< f32 [2 + v_dim, kChunks, heads, rows]: sum, largest score and mix
   uint64_t counters;  ///< u32 [blocks of heads, rows]: chunks that are done; 0 before and after
@@ -56,7 +57,7 @@ struct AttentionParams {
   uint32_t style;  ///< op::Rope::Style
   uint32_t pairs;
 };
-static_assert(sizeof(AttentionParams) == 264);
+static_assert(sizeof(AttentionParams) == 272);
 
 inline constexpr uint32_t kTileThreads = 128;
 /// Queries of a tile; a warp has 16.

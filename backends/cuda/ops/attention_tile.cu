@@ -220,6 +220,7 @@ struct Run {
 INFER_DEVICE Run run_of(const AttentionParams& p, uint32_t begin, uint32_t end) {
   const Global<const int32_t> sequences(p.sequences);
   const Global<const int32_t> slots(p.slots);
+  const Global<const int32_t> last_seen(p.last_seen);
   Run run{begin, 0, static_cast<uint32_t>(sequences[begin]), 0xffffffffu, 0, 0xffffffffu, 0};
   bool goes_on = true;
   // Tiles have up to 64 rows.
@@ -230,8 +231,8 @@ INFER_DEVICE Run run_of(const AttentionParams& p, uint32_t begin, uint32_t end) 
     const uint32_t others = ~ballot(same);
     const uint32_t count = others == 0 ? 32 : bits_set((others & (0u - others)) - 1);
     if (lane() < count) {
-      const auto slot = static_cast<uint32_t>(slots[row]);
-      const uint32_t first = first_seen(slot, p.window, p.chunked);
+      const auto slot = static_cast<uint32_t>(last_seen[row]);
+      const uint32_t first = first_seen(static_cast<uint32_t>(slots[row]), p.window, p.chunked);
       run.least_first = first < run.least_first ? first : run.least_first;
       run.most_first = first > run.most_first ? first : run.most_first;
       run.least_slot = slot < run.least_slot ? slot : run.least_slot;
@@ -285,8 +286,9 @@ INFER_DEVICE void attend_tile(const AttentionParams& p) {
     const uint32_t query = own.given[h] ? wanted : all - 1;
     own.row[h] = before + query / p.group;
     own.head[h] = kv_head * p.group + query % p.group;
-    own.slot[h] = static_cast<uint32_t>(Global<const int32_t>(p.slots)[own.row[h]]);
-    own.first[h] = first_seen(own.slot[h], p.window, p.chunked);
+    own.slot[h] = static_cast<uint32_t>(Global<const int32_t>(p.last_seen)[own.row[h]]);
+    const auto own_slot = static_cast<uint32_t>(Global<const int32_t>(p.slots)[own.row[h]]);
+    own.first[h] = first_seen(own_slot, p.window, p.chunked);
     const Global<const float> q(p.q);
     const uint32_t at = place(p.q_strides, own.head[h], own.row[h]);
     float most = 0;

@@ -17,7 +17,7 @@
 layout(push_constant, scalar) uniform Push {
   Step step;
   F32 q;
-  I32 slots, sequences;
+  I32 slots, last_seen, sequences;
   F32 sinks, y;
   Strides q_strides, y_strides;
   uint group;  // query heads of a key's head
@@ -65,9 +65,9 @@ void main() {
   if (r >= step.rows[0]) return;
   const uint lane = gl_LocalInvocationID.x;
   const uint kv_head = first_head / group;
-  const uint slot = uint(slots.v[r]);
+  const uint slot = uint(last_seen.v[r]);
   const uint sequence = uint(sequences.v[r]);
-  const uint first = first_seen(slot, window);
+  const uint first = first_seen(uint(slots.v[r]), window);
   const uint pages = pages_seen(first, slot);
   const uint pages_of_chunk = chunk_pages(pages);
   uint chunk = kSplit != 0 ? gl_WorkGroupID.z : 0;

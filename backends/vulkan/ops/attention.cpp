@@ -10,7 +10,7 @@ namespace {
 
 /// ops/attention.comp; the shaders of tiles have all but the last one.
 struct Push {
-  VkDeviceAddress step, q, slots, sequences, sinks, y;
+  VkDeviceAddress step, q, slots, last_seen, sequences, sinks, y;
   StridePush q_strides, y_strides;
   uint32_t group;
   uint32_t kind;
@@ -23,7 +23,7 @@ struct Push {
 
 /// ops/attention_merge.comp
 struct MergePush {
-  VkDeviceAddress step, chunks, slots, sinks, y;
+  VkDeviceAddress step, chunks, slots, last_seen, sinks, y;
   StridePush y_strides;
   uint32_t window;
 };
@@ -78,6 +78,8 @@ class Attention {
     return static_cast<uint32_t>(params_.window) | (params_.chunked ? 0x80000000u : 0u);
   }
   const Operand& slots() const { return call_.inputs[1]; }
+  /// The last slots that rows see: their own, unless the node says others.
+  const Operand& last_seen() const { return call_.inputs[4].given() ? call_.inputs[4] : slots(); }
   const Operand& sinks() const { return call_.inputs[3]; }
   const Operand& y() const { return call_.outputs[0]; }
 
@@ -86,6 +88,7 @@ class Attention {
     return {.step = call_.step,
             .q = q.address,
             .slots = slots().address,
+            .last_seen = last_seen().address,
             .sequences = call_.inputs[2].address,
             .sinks = sinks().address,
             .y = y().address,
@@ -129,6 +132,7 @@ class Attention {
                             MergePush{.step = call_.step,
                                       .chunks = call_.scratch,
                                       .slots = slots().address,
+                                      .last_seen = last_seen().address,
                                       .sinks = sinks().address,
                                       .y = y().address,
                                       .y_strides = strides_of(y()),

@@ -13,7 +13,7 @@ layout(local_size_x = 64) in;
 layout(push_constant, scalar) uniform Push {
   Step step;
   F32 chunks;
-  I32 slots;
+  I32 slots, last_seen;
   F32 sinks, y;
   Strides y_strides;
   uint window;
@@ -24,8 +24,7 @@ void main() {
   const uint head = gl_WorkGroupID.y;
   const uint r = gl_WorkGroupID.z;
   if (r >= step.rows[0] || d >= kValueDim) return;
-  const uint slot = uint(slots.v[r]);
-  const uint pages = pages_seen(first_seen(slot, window), slot);
+  const uint pages = pages_seen(first_seen(uint(slots.v[r]), window), uint(last_seen.v[r]));
   const uint count = (pages + chunk_pages(pages) - 1) / chunk_pages(pages);
   float most = kSinks != 0 ? sinks.v[head] : uintBitsToFloat(0xff800000u);
   float sum = kSinks != 0 ? 1.0 : 0.0;

@@ -16,7 +16,7 @@
 layout(push_constant, scalar) uniform Push {
   Step step;
   F32 q;
-  I32 slots, sequences;
+  I32 slots, last_seen, sequences;
   F32 sinks, y;
   Strides q_strides, y_strides;
   uint group;  // query heads of a key's head
@@ -210,12 +210,11 @@ void attend(uint begin, uint end, uint row, uint head, bool takes) {
   uint first_page = 0xffffffffu;
   uint last_slot = 0;
   for (uint r = begin; r < end; ++r) {
-    const uint slot = uint(slots.v[r]);
-    first_page = min(first_page, first_seen(slot, window) / kPageTokens);
-    last_slot = max(last_slot, slot);
+    first_page = min(first_page, first_seen(uint(slots.v[r]), window) / kPageTokens);
+    last_slot = max(last_slot, uint(last_seen.v[r]));
   }
-  const uint slot = uint(slots.v[row]);
-  const uint first = first_seen(slot, window);
+  const uint slot = uint(last_seen.v[row]);
+  const uint first = first_seen(uint(slots.v[row]), window);
   const uint pages = pages_seen(first, slot);
   const uint pages_of_chunk = chunk_pages(pages);
   const uint64_t query = uint64_t(q) + uint64_t(at(q_strides, head, row)) * 4;

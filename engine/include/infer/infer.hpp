@@ -557,7 +557,8 @@ class INFER_API Session {
   /// Appends the tokens and delivers the logits after each of them, in order. Blocks until done. A
   /// callback that returns false ends the call with success; cancel() ends it with
   /// StatusCode::cancelled. The session then holds at least the tokens whose logits were delivered;
-  /// length() says how many. busy: as in generate(). `images`: as GenerateOptions::images.
+  /// length() says how many. busy: as in generate(). `images`: as GenerateOptions::images; of
+  /// an image only the logits after its last token are delivered.
   Status evaluate(std::span<const int32_t> tokens, const LogitsFn& on_logits,
                   std::span<const ModelImage> images = {});
   /// Writes the tokens, their part of the cache and the seed of the last generate() to a file. At
@@ -730,8 +731,11 @@ class INFER_API Engine {
   const std::string& image_text() const;
   /// How many places for images are in a text.
   int64_t image_places(std::string_view text) const;
-  /// A prompt with the tokens of the images in its places, in their order. invalid_argument: it has
-  /// more places than images, or fewer.
+  /// The tokens of a text with those of the images in its places, in their order. invalid_argument:
+  /// it has more places than images, or fewer.
+  Result<std::vector<int32_t>> tokenize(std::string_view text, const TokenizeOptions& options,
+                                        std::span<const ModelImage> images) const;
+  /// The same of a prompt that is tokens already.
   Result<std::vector<int32_t>> place_images(std::span<const int32_t> prompt,
                                             std::span<const ModelImage> images) const;
 

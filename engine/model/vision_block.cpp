@@ -1,0 +1,64 @@
+#include "engine/model/vision_block.h"
+
+#include <cmath>
+
+namespace infer {
+
+VisionBlock read_vision_block(HparamReader& r, ModelInfo& info) {
+  VisionBlock block;
+  block.width = r.need_int("vision.embedding_length", 4, 1 << 20);
+  block.feed_forward = r.need_int("vision.feed_forward_length", 1, 1 << 20);
+  block.heads = r.need_int("vision.attention.head_count", 1, 1 << 12);
+  block.eps = r.epsilon("vision.attention.layer_norm_epsilon");
+  if (block.width % block.heads != 0 || block.width / block.heads % 4 != 0) {
+    r.set_error(error(StatusCode::bad_file,
+                      "{}: clip.vision.attention.head_count: expected heads of a multiple of 4 "
+                      "elements in {}, found {} heads",
+                      r.metadata().source(), block.width, block.heads));
+    block.heads = 1;
+    block.width = 4;
+  }
+  info.architecture = "clip";
+  info.layers = r.need_int("vision.block_count", 1, 1 << 10);
+  info.embedding = block.width;
+  info.embeds = Pooling::none;
+  info.causal = false;
+  return block;
+}
+
+ValueId vision_layer(ModelBuilder& m, ValueId x, int64_t layer, const VisionBlock& block) {
+  const auto name = [&](const char* part) { return "v." + block_name(layer, part); };
+  const auto norm = [&](ValueId of, const char* part) {
+    return block.rms_norms ? m.rms_norm(of, name(part) + ".weight", block.eps)
+                           : m.layer_norm(of, name(part), block.eps);
+  };
+  m.g.set_unit({UnitKind::attention, static_cast<int32_t>(layer)});
+  ValueId h = norm(x, "ln1");
+  ValueId parts[3];
+  if (m.has(name("attn_qkv.weight"))) {
+    const ValueId all = m.linear(h, name("attn_qkv"), 3 * block.width);
+    for (int i = 0; i < 3; ++i) parts[i] = m.g.slice(all, i * block.width, block.width);
+  } else {
+    for (int i = 0; i < 3; ++i) {
+      constexpr const char* kNames[] = {"attn_q", "attn_k", "attn_v"};
+      parts[i] = m.linear(h, name(kNames[i]), block.width);
+    }
+  }
+  for (ValueId& part : parts) part = m.g.split_heads(part, block.heads);
+  for (int i = 0; i < 2 && block.rotate; ++i) parts[i] = m.rope(parts[i], block.style);
+  const float scale = 1.0f / std::sqrt(static_cast<float>(block.width / block.heads));
+  const ValueId mixed = m.text_attention(parts[0], parts[1], parts[2], {.scale = scale});
+  x = m.add(x, m.linear(mixed, name("attn_out"), block.width));
+  m.g.set_unit({UnitKind::feed_forward, static_cast<int32_t>(layer)});
+  h = norm(x, "ln2");
+  ValueId up = m.linear(h, name("ffn_up"), block.feed_forward);
+  if (m.has(name("ffn_gate.weight"))) {
+    const ValueId gate = m.linear(h, name("ffn_gate"), block.feed_forward);
+    up = m.g.add(op::Glu{block.gated}, {gate, up});
+  } else {
+    up = m.g.add(op::Gelu{block.activation}, {up});
+  }
+  return m.add(x, m.linear(up, name("ffn_down"), block.width));
+}
+
+}  // namespace infer

@@ -1,0 +1,32 @@
+// The encoder's layers that vision towers share.
+#pragma once
+
+#include "engine/model/builder.h"
+#include "engine/model/hparams.h"
+
+namespace infer {
+
+/// A pre-norm layer of an encoder in which all patches of an image see each other:
+///   x ← x + attention(norm(x));  x ← x + down(activation(up(norm(x))))
+/// with "v.blk.N." ln1, attn_q, attn_k, attn_v (or attn_qkv), attn_out, ln2, ffn_up, ffn_down and
+/// their biases where present; with "ffn_gate" down(glu(gate, up)).
+struct VisionBlock {
+  int64_t width = 0;
+  int64_t heads = 1;
+  int64_t feed_forward = 0;
+  float eps = 1e-6f;
+  bool rms_norms = false;  ///< in place of LayerNorm
+  op::Gelu::Kind activation = op::Gelu::Kind::exact;
+  op::Glu::Kind gated = op::Glu::Kind::silu;
+  bool rotate = false;  ///< RoPE 0 on q and k
+  op::Rope::Style style = op::Rope::Style::half_split;
+};
+
+/// `clip.vision.` embedding_length, feed_forward_length, attention.head_count and layer_norm_epsilon;
+/// sets what all towers say of themselves in `info`: architecture, layers, width, no cache.
+VisionBlock read_vision_block(HparamReader& r, ModelInfo& info);
+
+/// x [width, 1, patches] → the same shape. Sets the units of the nodes.
+ValueId vision_layer(ModelBuilder& m, ValueId x, int64_t layer, const VisionBlock& block);
+
+}  // namespace infer

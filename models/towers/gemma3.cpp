@@ -1,0 +1,91 @@
+// The tower of Gemma 3 (Gemma Team 2025): SigLIP (Zhai et al. 2023), a pre-norm encoder with learned
+// positions, over an image of one size. Squares of patches are averaged, and projected after a norm.
+// The tokens of an image see each other.
+#include "engine/model/tower.h"
+#include "engine/model/tower_patches.h"
+#include "engine/model/vision_block.h"
+
+namespace infer {
+namespace {
+
+class Gemma3 final : public Tower {
+ public:
+  Gemma3(HparamReader& r, const WeightSource& source) {
+    read_pixels(r);
+    tower_.filter = Filter::bilinear;
+    tower_.merged = r.get_int("vision.projector.scale_factor", 4, 1, 64);
+    tower_.width = r.need_int("vision.projection_dim", 1, 1 << 20);
+    tower_.sight = ImageSight::whole;
+    tower_.token = tower_.text = "<start_of_image>";
+    tower_.expanded = "\n\n<start_of_image><end_of_image>\n\n";
+    tower_.keeps_token = true;
+    block_ = read_vision_block(r, info_);
+    block_.activation = op::Gelu::Kind::tanh;
+    side_ = r.need_int("vision.image_size", 1, 1 << 14);
+    const int64_t unit = tower_.patch * tower_.merged;
+    if (side_ % unit != 0) {
+      r.set_error(error(StatusCode::bad_file,
+                        "{}: clip.vision.image_size: expected a multiple of {}, found {}",
+                        r.metadata().source(), unit, side_));
+      side_ = unit;
+    }
+    tower_.least_results = side_ / unit * (side_ / unit);
+    info_.takes_images = {3 * tower_.patch * tower_.patch, block_.width};
+    const int64_t across = side_ / tower_.patch;
+    auto values = read_table(source, "v.position_embd.weight", block_.width, across * across);
+    if (!values) r.set_error(values.error());
+    if (values) table_ = *std::move(values);
+  }
+
+  Result<ImageSize> fit(ImageSize, int64_t) const override {
+    return ImageSize{static_cast<int32_t>(side_), static_cast<int32_t>(side_)};
+  }
+
+  TowerStep lay_out(const Image& image) const override {
+    TowerStep step = cut_into_patches(image, tower_);
+    const int64_t across = side_ / tower_.patch;
+    std::vector<float>& places = step.inputs.emplace_back();
+    places.reserve(table_.size());
+    for (const Position& at : step.positions) {
+      const auto first = table_.begin() + (at.axes[0] * across + at.axes[1]) * block_.width;
+      places.insert(places.end(), first, first + block_.width);
+    }
+    return step;
+  }
+
+  void build(ModelBuilder& m) const override {
+    m.g.set_unit({UnitKind::embedding, -1});
+    const ValueId pixels = m.g.input(StepInput::image, 0, info_.takes_images[0]);
+    ValueId x = m.linear(pixels, "v.patch_embd", block_.width);
+    x = m.add(x, m.g.input(StepInput::image, 1, block_.width));
+    for (int64_t layer = 0; layer < info_.layers; ++layer) x = vision_layer(m, x, layer, block_);
+    m.g.set_unit({UnitKind::output, -1});
+    x = m.layer_norm(x, "v.post_ln", block_.eps);
+    x = m.g.add(op::MeanRows{},
+                {x, m.g.input(StepInput::output_rows), m.g.input(StepInput::output_ends)});
+    x = m.rms_norm(x, "mm.soft_emb_norm.weight", block_.eps);
+    m.g.output(m.linear(x, "mm.input_projection", tower_.width), "embeddings");
+  }
+
+ private:
+  VisionBlock block_;
+  int64_t side_ = 1;          ///< of an image, in pixels
+  std::vector<float> table_;  ///< [patches][width]: learned places, row by row
+};
+
+Result<std::unique_ptr<Tower>> create(const WeightSource& source) {
+  HparamReader r(source);
+  auto tower = std::make_unique<Gemma3>(r, source);
+  if (!r.status().ok()) return tl::unexpected(r.status());
+  return tower;
+}
+
+}  // namespace
+
+const TowerDef& gemma3_tower() {
+  static constexpr const char* kProjectors[] = {"gemma3"};
+  static const TowerDef def{kProjectors, create};
+  return def;
+}
+
+}  // namespace infer

@@ -89,7 +89,7 @@ struct Sequence {
     return token < static_cast<int64_t>(generated.size()) && generated[static_cast<size_t>(token)];
   }
   /// Whether it is a row of an image that has a further one.
-  bool goes_on(int64_t token) const;
+  bool within_image(int64_t token) const;
   /// Where a token is for RoPE: its index, unless images before it say otherwise.
   Position position(int64_t token) const;
   /// Of those that are computed for the first time: whether the model did not make it.

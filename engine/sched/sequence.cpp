@@ -41,7 +41,7 @@ void Sequence::cut(size_t length) {
   if (!images.empty()) images.back().count = std::min(images.back().count, size - images.back().first);
 }
 
-bool Sequence::goes_on(int64_t token) const {
+bool Sequence::within_image(int64_t token) const {
   if (tokens[static_cast<size_t>(token)] >= 0) return false;
   return std::ranges::any_of(images, [&](const PlacedImage& image) {
     return token >= image.first && token + 1 < image.first + image.count;

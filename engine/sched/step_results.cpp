@@ -31,7 +31,9 @@ void Scheduler::consume_rows(Part& part) {
     chosen = outcome.token;
     if (outcome.goes_on && chosen >= 0) sequence.append_generated(chosen);
   };
-  for (int64_t t = std::max(part.first, from); t < end && part.goes_on; ++t) take(t);
+  for (int64_t t = std::max(part.first, from); t < end && part.goes_on; ++t) {
+    if (!sequence.within_image(t)) take(t);  // as wants_result()
+  }
   while (part.goes_on && part.accepted < part.drafted &&
          chosen == sequence.drafting->proposal[static_cast<size_t>(part.accepted)].token) {
     take(end + part.accepted);

@@ -42,6 +42,23 @@ Result<TensorDesc> transposed(const std::string& path, const Weight& weight, Ten
   return make_tensor(weight.desc.type, view.shape);
 }
 
+/// A view of a matrix whose columns are those of merged patches element by element: patch by patch.
+Result<TensorView> sorted_by_patch(const std::string& path, std::span<const Weight> all, size_t i,
+                                   const Metadata& metadata) {
+  const Weight& weight = all[i];
+  INFER_TRY(const std::optional<int64_t> side,
+            metadata.get_int("clip.vision.spatial_merge_size", 1, 8));
+  const int64_t patches = side.value_or(1) * side.value_or(1);
+  const auto& shape = weight.desc.shape;
+  if (is_quantised(weight.desc.type) || shape[0] % patches != 0 || shape[2] * shape[3] > 1) {
+    return fail(StatusCode::unsupported,
+                "{}: tensor '{}': expected F32, F16 or BF16 with columns for {} patches, found {}",
+                path, weight.name, patches, to_string(weight.desc));
+  }
+  const std::array<int64_t, kMaxDims> by_element{patches, shape[0] / patches, shape[1], 1};
+  return TensorView::whole(static_cast<int32_t>(i), by_element).swapped(0, 1);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<WeightSource>> open_tower(const std::string& path) {
@@ -81,6 +98,9 @@ Result<std::unique_ptr<WeightSource>> open_tower(const std::string& path) {
     if (tensor.name == "mm.input_projection.weight" && projector == "gemma3") {
       // Stored with its rows as columns.
       INFER_TRY(tensor.desc, transposed(path, all[i], view));
+    }
+    if (tensor.name == "mm.patch_merger.weight") {
+      INFER_TRY(view, sorted_by_patch(path, all, i, metadata));
     }
     tensor.parts.push_back(view);
     tensors.push_back(std::move(tensor));
@@ -130,6 +150,21 @@ Result<std::vector<float>> read_table(const WeightSource& source, const std::str
   INFER_CHECK_R(source.read(weight->place, 0, stored));
   std::vector<float> values(static_cast<size_t>(width * places));
   quant_traits(desc.type).decode(stored.data(), values.data(), width * places);
+  return values;
+}
+
+Result<std::vector<float>> read_row(const WeightSource& source, const std::string& name,
+                                    int64_t row) {
+  const Weight* weight = source.find(name);
+  if (weight == nullptr || row < 0 || row >= weight->desc.shape[1]) {
+    return fail(StatusCode::bad_file, "{}: tensor '{}': row {} is missing",
+                source.metadata().source(), name, row);
+  }
+  const int64_t bytes = weight->desc.row_bytes();
+  std::vector<std::byte> stored(static_cast<size_t>(bytes));
+  INFER_CHECK_R(source.read(weight->place, static_cast<uint64_t>(row * bytes), stored));
+  std::vector<float> values(static_cast<size_t>(weight->desc.shape[0]));
+  quant_traits(weight->desc.type).decode(stored.data(), values.data(), weight->desc.shape[0]);
   return values;
 }
 

@@ -34,6 +34,8 @@ struct TowerStep {
   std::vector<std::vector<int32_t>> output_rows;
   std::vector<int32_t> output_ends;  ///< StepInput::output_ends
   ImageSize grid;  ///< of the results: columns and rows
+  /// By row of the model's prompt: the result that it is; -1: Tower::line_end(). Empty: the results.
+  std::vector<int32_t> rows;
 };
 
 struct TowerInfo {
@@ -50,6 +52,8 @@ struct TowerInfo {
   std::string token, text;
   /// What the token becomes in any text before it is tokenised; empty: it stays.
   std::string expanded;
+  /// The token whose embedding is line_end(), where the tower's file has none. Empty: none.
+  std::string line_token;
   bool keeps_token = false;  ///< the results follow the token; else they take its place
   /// Tokens after an image go on from its larger side, and its results have a row and a column as
   /// second and third axis of their position. Else every result has a place of its own in the text.
@@ -69,11 +73,15 @@ class Tower : public Model {
   }
   /// Cuts an image of such a size into patches.
   virtual TowerStep lay_out(const Image& image) const = 0;
+  /// A row that is no result, but stands between lines of results: [width]. Empty: none does.
+  std::span<const float> line_end() const { return line_end_; }
+  void set_line_end(std::vector<float> row) { line_end_ = std::move(row); }
 
  protected:
   /// Reads what all files say: `clip.vision.` image_mean, image_std, patch_size.
   void read_pixels(HparamReader& r);
   TowerInfo tower_;
+  std::vector<float> line_end_;
 };
 
 /// A vision tower with a projector of its own.
@@ -97,5 +105,9 @@ Result<std::unique_ptr<Tower>> read_tower(const WeightSource& source);
 /// shape.
 Result<std::vector<float>> read_table(const WeightSource& source, const std::string& name,
                                       int64_t width, int64_t places);
+
+/// Row `row` of the source's matrix `name`, as float32. bad_file if there is none.
+Result<std::vector<float>> read_row(const WeightSource& source, const std::string& name,
+                                    int64_t row);
 
 }  // namespace infer

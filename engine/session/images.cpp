@@ -25,6 +25,13 @@ Status Engine::Impl::load_images() {
   image_text = tower.text;
   image_expanded = tower.expanded;
   keeps_image_token = tower.keeps_token;
+  if (!tower.line_token.empty() && opened.tower->tower->line_end().empty()) {
+    INFER_TRY_S(const std::vector<int32_t> line, tokenizer->encode(tower.line_token, form));
+    if (line.size() == 1) {
+      INFER_TRY_S(std::vector<float> row, read_row(*opened.source, "token_embd.weight", line[0]));
+      opened.tower->tower->set_line_end(std::move(row));
+    }
+  }
   INFER_TRY_S(const uint64_t seed, weights_fingerprint(*opened.tower->source));
   INFER_TRY_S(images, ImageReader::create(*opened.tower, opened.device_list(), seed));
   return {};

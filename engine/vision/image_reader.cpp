@@ -75,8 +75,16 @@ Result<std::shared_ptr<const ImageRows>> ImageReader::read(const ReadyImage& ima
   rows->axes = tower.axes;
   rows->width = tower.width;
   rows->parts = tower.parts;
-  rows->values.assign(values.begin(), values.end());
-  for (size_t row = 0; row < batch.output_rows.size(); ++row) {
+  const auto width = static_cast<size_t>(tower.width * tower.parts);
+  const std::span<const float> other = opened_.tower->line_end();
+  rows->values.reserve(width * std::max(step.rows.size(), batch.output_rows.size()));
+  for (const int32_t result : step.rows) {
+    const std::span<const float> row =
+        result < 0 ? other : values.subspan(static_cast<size_t>(result) * width, width);
+    rows->values.insert(rows->values.end(), row.begin(), row.end());
+  }
+  if (step.rows.empty()) rows->values.assign(values.begin(), values.end());
+  for (size_t row = 0; row < rows->values.size() / width; ++row) {
     rows->tokens.push_back(token_of(image.hash ^ seed_, static_cast<int64_t>(row)));
   }
   std::shared_ptr<const ImageRows> read = std::move(rows);

@@ -23,6 +23,7 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   local.position_scale = 1.0;  // only the global layers are stretched
   if (!r.has("rope.freq_base")) model->mutable_info().ropes[0].base = 1e6;
   model->mutable_info().ropes.push_back(local);
+  model->mutable_info().sight = ImageSight::whole;
   if (r.architecture() == "gemma-embedding") model->mutable_info().causal = false;
   const auto window = r.get_int("attention.sliding_window", 1024, 0, INT32_MAX);
   for (AttentionBlock& block : model->attention) {

@@ -18,6 +18,8 @@ constexpr int64_t kMaxWidth = 1 << 20;
 class Gemma4 final : public SharedKvDecoder {
  public:
   explicit Gemma4(HparamReader& r) : SharedKvDecoder(r, {.period = 6}) {
+    // The sizes for edges, whose layers take something of the token, look back alone.
+    if (token_width_ == 0) info_.sight = ImageSight::in_windows;
     experts.route = read_route(r, params, 1, true);
     for (int64_t layer = 0; layer < params.layers; ++layer) {
       output_scales_.push_back(read_output_scale(r, layer));

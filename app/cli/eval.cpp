@@ -63,7 +63,7 @@ int run_eval(EvalArgs& args) {
   if (tokens.empty()) usage("there are no tokens to evaluate");
   LoadOptions& load = args.model.load;
   if (args.chunk > 0) load.batch_rows = args.chunk;
-  const int64_t most = std::ssize(tokens) + std::ssize(args.images) * load.image_tokens;
+  const int64_t most = std::ssize(tokens) + std::ssize(args.images) * std::max(load.image_tokens, 1120);
   load.batch_rows = static_cast<int32_t>(std::min<int64_t>(load.batch_rows, most));
   load.output_rows = std::min(load.batch_rows, 64);
   if (load.context == 0) load.context = most;

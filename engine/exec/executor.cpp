@@ -45,6 +45,7 @@ void StepBatch::clear() {
   text_ends.clear();
   token_types.clear();
   images.clear();
+  text_tokens.clear();
   last_seen.clear();
   more_output_rows.clear();
   hidden.clear();
@@ -496,6 +497,7 @@ void Executor::point_to_inputs(CompiledStep& step, const StepBatch& batch) const
       case StepInput::output_ends: pointer = bytes_of(batch.output_ends); break;
       case StepInput::text_begins: pointer = bytes_of(batch.text_begins); break;
       case StepInput::text_ends: pointer = bytes_of(batch.text_ends); break;
+      case StepInput::text_tokens: pointer = bytes_of(batch.text_tokens); break;
       case StepInput::last_seen: pointer = bytes_of(batch.last_seen); break;
       case StepInput::token_types: pointer = bytes_of(batch.token_types); break;
       case StepInput::rope_table:
@@ -525,6 +527,9 @@ Status Executor::check_images(const StepBatch& batch) const {
     fits = std::ssize(batch.images[i]) == batch.rows() * widths[i];
   }
   fits = fits && std::ssize(batch.more_output_rows) == info().more_output_rows;
+  if (!info().embeds && !batch.images.empty()) {
+    fits = fits && batch.text_tokens.size() == batch.tokens.size();
+  }
   if (info().sight != ImageSight::causal && !batch.images.empty()) {
     fits = fits && batch.last_seen.size() == batch.tokens.size();
   }

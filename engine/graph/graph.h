@@ -22,6 +22,7 @@ inline constexpr ValueId kNoValue = -1;
 /// them.
 enum class StepInput : uint8_t {
   tokens,       ///< i32 [1, 1, rows] token ids
+  text_tokens,  ///< i32 [1, 1, rows] token ids, with 0, which pads texts, for the rows of images
   slots,        ///< i32 [1, 1, rows] place of the token in its sequence, from 0
   sequences,    ///< i32 [1, 1, rows] number of the block table
   output_rows,  ///< i32 [1, 1, outputs] rows that return results; `index` selects one of several lists

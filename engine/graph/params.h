@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 #include <variant>
 
@@ -43,9 +44,11 @@ struct Add {
   float scale = 1.0f;
 };
 
-/// factor · x. in: x [d0, d1, rows]. out: as x.
+/// factor · x, held within [least, most]. in: x [d0, d1, rows]. out: as x.
 struct Scale {
   float factor = 1.0f;
+  float least = -std::numeric_limits<float>::infinity();
+  float most = std::numeric_limits<float>::infinity();
 };
 
 /// x · weight, element by element of d0. in: x [d0, d1, rows], weight f32 [d0]. out: as x.

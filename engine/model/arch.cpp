@@ -34,8 +34,7 @@ void Model::keep_hidden() {
   info_.hidden_layers.clear();
 }
 
-void Model::take_images(int64_t layers, ImageSight sight) {
-  info_.sight = sight;
+void Model::take_images(int64_t layers) {
   info_.takes_images.assign(static_cast<size_t>(layers) + 1, info_.embedding);
 }
 

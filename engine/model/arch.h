@@ -63,7 +63,7 @@ struct ModelInfo {
   /// Elements of what a row of an image gives: first in place of its token's embedding, then what is
   /// added behind the first layers, one after the other. Empty: the model takes no images.
   std::vector<int64_t> takes_images;
-  ImageSight sight = ImageSight::causal;
+  ImageSight sight = ImageSight::causal;  ///< if it takes images
   int64_t more_output_rows = 0;  ///< lists of StepInput::output_rows beyond the first
   // Of a draft head:
   int64_t takes_hidden = 0;  ///< elements of a hidden state of the main model that a row takes
@@ -103,7 +103,7 @@ class Model {
   /// From now on some rows of a step may be of images, which give the rows' embeddings and what is
   /// added behind each of the first `layers` layers.
   /// If rows of an image see all of it, those that a step computes are in one step.
-  void take_images(int64_t layers, ImageSight sight);
+  void take_images(int64_t layers);
   /// Of a draft head with ModelInfo::shares_cache: where the main model's layers are kept.
   void share_cache(std::vector<KvLayerShape> layers) { info_.kv_layers = std::move(layers); }
   /// Adds the nodes of one step and marks the logits [vocabulary, 1, outputs] as output, or the

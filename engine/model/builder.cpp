@@ -86,6 +86,10 @@ ValueId ModelBuilder::embed_tokens(float scale) {
   return add_images(g.add(op::Embed{scale}, {g.input(StepInput::tokens), table}), 0);
 }
 
+ValueId ModelBuilder::text_tokens() {
+  return g.input(images_ ? StepInput::text_tokens : StepInput::tokens);
+}
+
 ValueId ModelBuilder::add_images(ValueId x, int64_t index) {
   if (!images_ || index >= std::ssize(info_.takes_images)) return x;
   const int64_t width = info_.takes_images[static_cast<size_t>(index)];

@@ -49,6 +49,8 @@ class ModelBuilder {
 
   /// The step's tokens through "token_embd.weight", and the embeddings that images give.
   ValueId embed_tokens(float scale = 1.0f);
+  /// The step's tokens, with one that pads texts in place of images.
+  ValueId text_tokens();
   /// x with what images give to its rows: StepInput::image number `index`, if there is one.
   ValueId add_images(ValueId x, int64_t index);
   ValueId rms_norm(ValueId x, const std::string& weight, float eps);

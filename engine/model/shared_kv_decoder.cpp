@@ -108,7 +108,7 @@ ValueId SharedKvDecoder::token_inputs(ModelBuilder& m, ValueId x) const {
   const int64_t width = token_width_ * params.layers;
   const ValueId table = m.weight("per_layer_token_embd.weight", {width, params.vocabulary});
   const float root = std::sqrt(static_cast<float>(token_width_));
-  const ValueId own = m.g.add(op::Embed{root}, {m.g.input(StepInput::tokens), table});
+  const ValueId own = m.g.add(op::Embed{root}, {m.text_tokens(), table});
   const float shrink = 1.0f / std::sqrt(static_cast<float>(params.embedding));
   ValueId projected = m.linear(x, "per_layer_model_proj", width);
   projected = m.g.split_heads(m.g.add(op::Scale{shrink}, {projected}), params.layers);

@@ -141,8 +141,7 @@ Result<std::vector<float>> read_table(const WeightSource& source, const std::str
                 places);
   }
   const TensorDesc& desc = weight->desc;
-  const std::array<int64_t, kMaxDims> expected{width, places, 1, 1};
-  if (desc.shape != expected) {
+  if (desc.shape[0] != width || desc.elements() != width * places) {
     return fail(StatusCode::bad_file, "{}: tensor '{}': expected [{}, {}], found {}", file, name,
                 width, places, shape_string(desc));
   }

@@ -44,7 +44,8 @@ struct TowerInfo {
   std::array<float, 3> deviation{0.5f, 0.5f, 0.5f};  ///< divides what is left
   int64_t patch = 1;       ///< pixels of a side
   int64_t merged = 1;      ///< patches of a side that make one result
-  int64_t least_results = 1;  ///< that an image may have
+  int64_t least_results = 1;     ///< that an image may have
+  int64_t usual_results = 1024;  ///< that one has at most, if nothing else is asked for
   int64_t width = 0;       ///< elements of a result for each of its parts
   int64_t parts = 1;       ///< the first replaces the embedding; the others: Model::take_images()
   /// The token of the model's vocabulary that chat templates write in an image's place, and what
@@ -58,7 +59,6 @@ struct TowerInfo {
   /// Tokens after an image go on from its larger side, and its results have a row and a column as
   /// second and third axis of their position. Else every result has a place of its own in the text.
   bool axes = false;
-  ImageSight sight = ImageSight::causal;  ///< of the text model
 };
 
 class Tower : public Model {
@@ -101,7 +101,7 @@ Result<std::unique_ptr<WeightSource>> open_tower(const std::string& path);
 /// The tower of a source of open_tower(). Errors: unsupported, with the known projectors; bad_file.
 Result<std::unique_ptr<Tower>> read_tower(const WeightSource& source);
 
-/// The source's tensor `name`, [width, places] of any type, as float32. bad_file if it has another
+/// The source's tensor `name`, [width, …] of any type with so many places in all, as float32. bad_file if it has another
 /// shape.
 Result<std::vector<float>> read_table(const WeightSource& source, const std::string& name,
                                       int64_t width, int64_t places);

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "engine/ops/op.h"
 
 namespace infer {
@@ -10,13 +12,15 @@ Result<std::vector<OutputDesc>> infer(const OpParams&, InputDescs in, const KvGe
 }
 
 void reference(const RefCall& call) {
-  const float factor = std::get<op::Scale>(call.params).factor;
+  const auto& p = std::get<op::Scale>(call.params);
   const TensorRef& out = call.outputs[0];
   for (int64_t r = 0; r < out.desc.shape[2]; ++r) {
     for (int64_t h = 0; h < out.desc.shape[1]; ++h) {
       const float* x = call.inputs[0].row<float>(h, r);
       float* y = out.row<float>(h, r);
-      for (int64_t i = 0; i < out.desc.shape[0]; ++i) y[i] = factor * x[i];
+      for (int64_t i = 0; i < out.desc.shape[0]; ++i) {
+        y[i] = std::clamp(p.factor * x[i], p.least, p.most);
+      }
     }
   }
 }
@@ -29,6 +33,12 @@ void cases(std::vector<OpCase>& all) {
     c.build = [](CaseBuilder& b) {
       const ValueId x = b.graph().split_heads(b.activations(3 * 37, 1, 8.0f), 3);
       b.graph().output(b.graph().add(op::Scale{0.37f}, {x}));
+    };
+    all.push_back(c);
+    c.name = "within bounds, " + c.name;
+    c.build = [](CaseBuilder& b) {
+      const ValueId x = b.graph().split_heads(b.activations(3 * 37, 1, 8.0f), 3);
+      b.graph().output(b.graph().add(op::Scale{0.37f, -1.5f, 2.25f}, {x}));
     };
     all.push_back(std::move(c));
   }

@@ -350,6 +350,7 @@ void Scheduler::fill_images() {
       const int64_t end = std::min(first + count, part.first + part.count);
       if (begin >= end) continue;
       if (batch_.images.empty()) {
+        for (const int32_t token : batch_.tokens) batch_.text_tokens.push_back(std::max(token, 0));
         for (const int64_t width : widths) {
           batch_.images.emplace_back(static_cast<size_t>(width * batch_.rows()), 0.0f);
         }

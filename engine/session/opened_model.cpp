@@ -323,10 +323,10 @@ Status open_images(OpenedModel& opened, const LoadOptions& options) {
     return error(StatusCode::bad_file, "{}: it gives {} layers of the model something, which has {}",
                  options.vision, tower.parts - 1, info.layers);
   }
-  opened.model->take_images(tower.parts - 1, tower.sight);
+  opened.model->take_images(tower.parts - 1);
   made->weights = std::make_unique<WeightTable>(*made->source);
-  made->most_rows = options.image_tokens;
-  if (tower.sight != ImageSight::causal) {
+  made->most_rows = options.image_tokens > 0 ? options.image_tokens : tower.usual_results;
+  if (info.sight != ImageSight::causal) {
     // An image is computed in one step, beside other sessions.
     made->most_rows = std::min<int64_t>(made->most_rows, options.batch_rows - options.parallel);
     opened.request.fewer_rows = false;

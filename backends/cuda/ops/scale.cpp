@@ -6,6 +6,7 @@ namespace infer::cuda {
 namespace {
 
 void record(const NodeCall& call) {
+  const auto& p = call.params<op::Scale>();
   const Operand& x = call.inputs[0];
   const Operand& y = call.outputs[0];
   call.recorder.launch("scale",
@@ -14,7 +15,9 @@ void record(const NodeCall& call) {
                                    .y = y.address,
                                    .shape = shape_of(y),
                                    .x_strides = strides_of(x),
-                                   .factor = call.params<op::Scale>().factor},
+                                   .factor = p.factor,
+                                   .least = p.least,
+                                   .most = p.most},
                        elements_of(y, kElementThreads), kElementThreads);
 }
 

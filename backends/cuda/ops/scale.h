@@ -1,4 +1,4 @@
-// factor · x, element by element.
+// op::Scale, element by element.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ struct ScaleParams {
   uint64_t step, x, y;
   gpu::ShapePush shape;
   gpu::StridePush x_strides;
-  float factor;
+  float factor, least, most;
 };
-static_assert(sizeof(ScaleParams) == 56);
+static_assert(sizeof(ScaleParams) == 64);
 
 }  // namespace infer::cuda

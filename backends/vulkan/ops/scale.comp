@@ -7,12 +7,12 @@ layout(push_constant, scalar) uniform Push {
   F32 x, y;
   Shape shape;
   Strides x_strides;
-  float factor;
+  float factor, least, most;
 };
 
 void main() {
   uvec3 i;
   if (!element(shape, step, i)) return;
   const float value = x.v[at(x_strides, i.y, i.z) + i.x];
-  y.v[at(shape, i.y, i.z) + i.x] = factor * value;
+  y.v[at(shape, i.y, i.z) + i.x] = min(max(factor * value, least), most);
 }

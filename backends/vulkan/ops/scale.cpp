@@ -7,10 +7,11 @@ struct Push {
   VkDeviceAddress step, x, y;
   ShapePush shape;
   StridePush x_strides;
-  float factor;
+  float factor, least, most;
 };
 
 void record(const NodeCall& call) {
+  const auto& p = call.params<op::Scale>();
   const Operand& x = call.inputs[0];
   const Operand& y = call.outputs[0];
   call.recorder.dispatch("scale",
@@ -19,7 +20,9 @@ void record(const NodeCall& call) {
                               .y = y.address,
                               .shape = shape_of(y),
                               .x_strides = strides_of(x),
-                              .factor = call.params<op::Scale>().factor},
+                              .factor = p.factor,
+                              .least = p.least,
+                              .most = p.most},
                          elements_of(y));
 }
 

@@ -133,8 +133,7 @@ Result<std::vector<int32_t>> Conversation::new_tokens(const std::string& text) {
   // whole text.
   if (!spoken_.empty() && text.size() > spoken_.size() && text.starts_with(spoken_)) {
     const std::string_view part = std::string_view(text).substr(spoken_.size());
-    const auto places =
-        std::min(images.size(), static_cast<size_t>(engine_.image_places(part)));
+    const auto places = std::min(images.size(), static_cast<size_t>(engine_.image_places(part)));
     const auto tokens = engine_.tokenize(part, {false, true}, images.last(places));
     if (!tokens) return tokens;
     const auto plain = engine_.tokenize(part, {false, false});

@@ -102,9 +102,9 @@ Json image_part(std::string_view file) {
   const char* type = file.starts_with("\xff\xd8") ? "jpeg"
                      : file.starts_with("RIFF")   ? "webp"
                                                   : "png";
-  return {{"type", "image_url"},
-          {"image_url",
-           {{"url", fmt::format("data:image/{};base64,{}", type, encode_base64(file))}}}};
+  return {
+      {"type", "image_url"},
+      {"image_url", {{"url", fmt::format("data:image/{};base64,{}", type, encode_base64(file))}}}};
 }
 
 Result<std::vector<std::string>> take_images(Json& messages) {
@@ -140,7 +140,8 @@ Result<std::vector<ModelImage>> ImageReaderOfMessages::read(Engine& engine, Json
     if (same != known_.end()) {
       images.push_back(same->image);
     } else {
-      auto image = engine.read_image(std::as_bytes(std::span(file)), fmt::format("image {}", i + 1));
+      auto image =
+          engine.read_image(std::as_bytes(std::span(file)), fmt::format("image {}", i + 1));
       if (!image) return tl::unexpected(image.error());
       images.push_back(*std::move(image));
     }

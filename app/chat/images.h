@@ -25,7 +25,8 @@ std::string encode_base64(std::string_view bytes);
 /// message, from 0: an image that is not in a data URI of base64.
 Result<std::vector<std::string>> take_images(nlohmann::ordered_json& messages);
 
-/// Reads the images that messages hold for a model, and keeps them for the messages' next rendering.
+/// Reads the images that messages hold for a model, and keeps them for the messages' next
+/// rendering.
 class ImageReaderOfMessages {
  public:
   /// As take_images(); errors also those of Engine::read_image().

@@ -187,8 +187,8 @@ CommandResult load(Chat& chat, const std::string& name) {
 CommandResult history(Chat& chat, const std::string&) {
   for (const Json& message : chat.conversation->messages()) {
     const std::string text = text_of(message, "[image] ");
-    print_line(fmt::format("{}: {}", message.value("role", ""),
-                           text.empty() ? message.dump() : text));
+    print_line(
+        fmt::format("{}: {}", message.value("role", ""), text.empty() ? message.dump() : text));
   }
   return CommandResult::read;
 }

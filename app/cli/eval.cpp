@@ -63,7 +63,8 @@ int run_eval(EvalArgs& args) {
   if (tokens.empty()) usage("there are no tokens to evaluate");
   LoadOptions& load = args.model.load;
   if (args.chunk > 0) load.batch_rows = args.chunk;
-  const int64_t most = std::ssize(tokens) + std::ssize(args.images) * std::max(load.image_tokens, 1120);
+  const int64_t most =
+      std::ssize(tokens) + std::ssize(args.images) * std::max(load.image_tokens, 1120);
   load.batch_rows = static_cast<int32_t>(std::min<int64_t>(load.batch_rows, most));
   load.output_rows = std::min(load.batch_rows, 64);
   if (load.context == 0) load.context = most;
@@ -87,12 +88,15 @@ int run_eval(EvalArgs& args) {
   int64_t rows = 0;
   const Status status = [&] {
     const platform::InterruptScope scope([&] { session->cancel(); });
-    return session->evaluate(tokens, [&](int64_t, std::span<const float> logits) {
-      ++rows;
-      const std::span<const std::byte> bytes = std::as_bytes(logits);
-      return file.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()}) &&
-             !platform::interrupted();
-    }, images);
+    return session->evaluate(
+        tokens,
+        [&](int64_t, std::span<const float> logits) {
+          ++rows;
+          const std::span<const std::byte> bytes = std::as_bytes(logits);
+          return file.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()}) &&
+                 !platform::interrupted();
+        },
+        images);
   }();
   if (platform::interrupted()) return platform::interrupt_code();
   if (!file.failed()) must(status);

@@ -537,8 +537,8 @@ Status Executor::check_images(const StepBatch& batch) const {
     fits = fits && rows.size() == batch.output_rows.size();
   }
   if (fits) return {};
-  return error(StatusCode::internal, "a step of {} rows whose images are not as the model reads them",
-               batch.rows());
+  return error(StatusCode::internal,
+               "a step of {} rows whose images are not as the model reads them", batch.rows());
 }
 
 Result<std::span<const float>> Executor::run(const StepBatch& batch, StepRecorder* recorder) {

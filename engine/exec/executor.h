@@ -36,7 +36,7 @@ struct StepBatch {
   /// images (ModelInfo::takes_images), and empty if no row is of one.
   std::vector<std::vector<float>> images;
   std::vector<int32_t> text_tokens;  ///< with images: StepInput::text_tokens
-  std::vector<int32_t> last_seen;  ///< with images, if the model's rows of one see each other
+  std::vector<int32_t> last_seen;    ///< with images, if the model's rows of one see each other
   /// Of towers: the lists of StepInput::output_rows beyond the first, as long as that.
   std::vector<std::vector<int32_t>> more_output_rows;
   // Only of draft heads:

@@ -25,14 +25,17 @@ enum class StepInput : uint8_t {
   text_tokens,  ///< i32 [1, 1, rows] token ids, with 0, which pads texts, for the rows of images
   slots,        ///< i32 [1, 1, rows] place of the token in its sequence, from 0
   sequences,    ///< i32 [1, 1, rows] number of the block table
-  output_rows,  ///< i32 [1, 1, outputs] rows that return results; `index` selects one of several lists
+  output_rows,  ///< i32 [1, 1, outputs] rows that return results; `index` selects one of several
+                ///< lists
   output_ends,  ///< i32 [1, 1, outputs] one past the last row of a result over several rows
   text_begins,  ///< i32 [1, 1, rows] first row of the row's text, where texts are computed at once
   text_ends,    ///< i32 [1, 1, rows] one past the last row of the row's text
   token_types,  ///< i32 [1, 1, rows] 0, or 1 in the second of two texts that are given together
-  last_seen,    ///< i32 [1, 1, rows] the last slot that a row sees, of images whose rows see each other
+  last_seen,    ///< i32 [1, 1, rows] the last slot that a row sees, of images whose rows see each
+                ///< other
   rope_table,   ///< f32 [2, pairs, rows]; `index` selects one of the model's RoPE kinds
-  image,        ///< f32 [width, 1, rows] what images give to rows; 0 for the others; ModelInfo::takes_images
+  image,        ///< f32 [width, 1, rows] what images give to rows; 0 for the others;
+                ///< ModelInfo::takes_images
   hidden,       ///< f32 [width, 1, rows] hidden states: index 0 of another model, 1 of this one
   data,         ///< input number `index` of a conformance case, of any shape
 };

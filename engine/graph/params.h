@@ -103,9 +103,9 @@ struct KvStore {
 /// Consecutive heads share a kv head: heads / kv_heads each (grouped-query attention, Ainslie et
 /// al. 2023).
 /// in: q [k_dim, heads, rows], slots and sequences as for KvStore, sinks f32 [heads] or none (one
-/// more logit per head; it adds to the sum of the softmax but has no value), last i32 [1, 1, rows] or
-/// none (the last slot that a row sees, at least its own, in place of that).
-/// out: [v_dim, heads, rows].
+/// more logit per head; it adds to the sum of the softmax but has no value), last i32 [1, 1, rows]
+/// or none (the last slot that a row sees, at least its own, in place of that). out: [v_dim, heads,
+/// rows].
 struct Attention {
   int32_t kv_layer = 0;  ///< index in KvGeometry::layers
   float scale = 1.0f;

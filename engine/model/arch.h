@@ -60,11 +60,11 @@ struct ModelInfo {
   /// What they are: empty: what the last norm makes. Else what enters these layers, joined in this
   /// order; the number of layers stands for what leaves the last one.
   std::vector<int64_t> hidden_layers;
-  /// Elements of what a row of an image gives: first in place of its token's embedding, then what is
-  /// added behind the first layers, one after the other. Empty: the model takes no images.
+  /// Elements of what a row of an image gives: first in place of its token's embedding, then what
+  /// is added behind the first layers, one after the other. Empty: the model takes no images.
   std::vector<int64_t> takes_images;
   ImageSight sight = ImageSight::causal;  ///< if it takes images
-  int64_t more_output_rows = 0;  ///< lists of StepInput::output_rows beyond the first
+  int64_t more_output_rows = 0;           ///< lists of StepInput::output_rows beyond the first
   // Of a draft head:
   int64_t takes_hidden = 0;  ///< elements of a hidden state of the main model that a row takes
   /// The main model's hidden states are to be what leaves its last layer, before the last norm.

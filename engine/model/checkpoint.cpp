@@ -80,12 +80,10 @@ void CheckpointMap::ends(Change norms) {
     return tensors.ignore("lm_head.weight");  // classes without an output over the vocabulary
   }
   // Models that see may say it of the whole alone.
-  const bool whole =
-      !tensors.has("lm_head.weight") &&
-      config.take(config.values().get_bool("hf.config.tie_word_embeddings"), false);
+  const bool whole = !tensors.has("lm_head.weight") &&
+                     config.take(config.values().get_bool("hf.config.tie_word_embeddings"), false);
   const bool said = whole || config.has("tie_word_embeddings");
-  const bool tied =
-      whole || config.get_bool("tie_word_embeddings", !tensors.has("lm_head.weight"));
+  const bool tied = whole || config.get_bool("tie_word_embeddings", !tensors.has("lm_head.weight"));
   // Some writers store the embedding a second time.
   if (said && tied) return tensors.ignore("lm_head.weight");
   if (!tied) {

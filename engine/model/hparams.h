@@ -83,8 +83,8 @@ DecoderParams read_decoder_params(HparamReader& reader, bool recurrent = false);
 /// The model's (first) RoPE: dimension count (default: the head), base and scaling keys.
 RopeSpec read_rope(HparamReader& reader, int64_t head_dim, double default_base = 10000.0);
 
-/// Has the pairs of `spec` turned by axes of their own ("rope.dimension_sections": how many pairs each
-/// of three axes turns), where the file says so: the pairs of an axis one after the other, or
+/// Has the pairs of `spec` turned by axes of their own ("rope.dimension_sections": how many pairs
+/// each of three axes turns), where the file says so: the pairs of an axis one after the other, or
 /// interleaved with those of the others (Wang et al. 2024; Bai et al. 2025). Texts have the same
 /// position on all axes.
 void read_axes(HparamReader& reader, RopeSpec& spec, bool interleaved);

@@ -60,7 +60,8 @@ RopeAngles::RopeAngles(const RopeSpec& spec, std::span<const float> factors)
 void RopeAngles::fill(const Position& position, float* cos_sin) const {
   double magnitude = magnitude_;
   if (temperature_ != 0) {
-    const auto far = static_cast<double>(position.axes[0] + temperature_offset_) / temperature_length_;
+    const auto far =
+        static_cast<double>(position.axes[0] + temperature_offset_) / temperature_length_;
     magnitude *= 1 + temperature_ * portable::log(1 + std::floor(far));
   }
   for (const Pair& pair : pairs_) {

@@ -71,8 +71,7 @@ Result<std::unique_ptr<WeightSource>> open_tower(const std::string& path) {
                 "found {}",
                 path, name ? printable(*name) : "nothing");
   }
-  INFER_TRY(const std::optional<std::string> projector,
-            metadata.get_string("clip.projector_type"));
+  INFER_TRY(const std::optional<std::string> projector, metadata.get_string("clip.projector_type"));
   std::vector<MappedTensor> tensors;
   const std::span<const Weight> all = raw->weights();
   for (size_t i = 0; i < all.size(); ++i) {
@@ -86,8 +85,9 @@ Result<std::unique_ptr<WeightSource>> open_tower(const std::string& path) {
       const std::array<int64_t, 2> matrix{inputs.value_or(0), shape[3]};
       const auto made = make_tensor(tensor.desc.type, matrix);
       if (!inputs || !made) {
-        return fail(StatusCode::bad_file, "{}: tensor '{}': expected rows of whole blocks, found {}",
-                    path, all[i].name, to_string(all[i].desc));
+        return fail(StatusCode::bad_file,
+                    "{}: tensor '{}': expected rows of whole blocks, found {}", path, all[i].name,
+                    to_string(all[i].desc));
       }
       if (shape[3] > 1) tensor.desc = *made;
     }

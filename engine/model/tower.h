@@ -1,10 +1,10 @@
-// What reads images for a model: a vision tower, and the projector from it to the model's width. One
-// file each in models/towers; the build lists them (all_towers).
+// What reads images for a model: a vision tower, and the projector from it to the model's width.
+// One file each in models/towers; the build lists them (all_towers).
 //
-// A step of a tower is an image. Its rows are patches, in whatever order is best for the tower: what
-// is computed does not depend on the order, since every patch sees all others and has its place as
-// coordinates. The results are the rows that stand for the image in the model's prompt, "embeddings"
-// [width · parts, 1, results].
+// A step of a tower is an image. Its rows are patches, in whatever order is best for the tower:
+// what is computed does not depend on the order, since every patch sees all others and has its
+// place as coordinates. The results are the rows that stand for the image in the model's prompt,
+// "embeddings" [width · parts, 1, results].
 #pragma once
 
 #include <array>
@@ -33,21 +33,22 @@ struct TowerStep {
   /// The lists of StepInput::output_rows. All have as many rows as there are results.
   std::vector<std::vector<int32_t>> output_rows;
   std::vector<int32_t> output_ends;  ///< StepInput::output_ends
-  ImageSize grid;  ///< of the results: columns and rows
-  /// By row of the model's prompt: the result that it is; -1: Tower::line_end(). Empty: the results.
+  ImageSize grid;                    ///< of the results: columns and rows
+  /// By row of the model's prompt: the result that it is; -1: Tower::line_end(). Empty: the
+  /// results.
   std::vector<int32_t> rows;
 };
 
 struct TowerInfo {
   Filter filter = Filter::bicubic;
-  std::array<float, 3> mean{0.5f, 0.5f, 0.5f};       ///< of red, green and blue from 0 to 1: taken off
+  std::array<float, 3> mean{0.5f, 0.5f, 0.5f};  ///< of red, green and blue from 0 to 1: taken off
   std::array<float, 3> deviation{0.5f, 0.5f, 0.5f};  ///< divides what is left
-  int64_t patch = 1;       ///< pixels of a side
-  int64_t merged = 1;      ///< patches of a side that make one result
-  int64_t least_results = 1;     ///< that an image may have
+  int64_t patch = 1;                                 ///< pixels of a side
+  int64_t merged = 1;                                ///< patches of a side that make one result
+  int64_t least_results = 1;                         ///< that an image may have
   int64_t usual_results = 1024;  ///< that one has at most, if nothing else is asked for
-  int64_t width = 0;       ///< elements of a result for each of its parts
-  int64_t parts = 1;       ///< the first replaces the embedding; the others: Model::take_images()
+  int64_t width = 0;             ///< elements of a result for each of its parts
+  int64_t parts = 1;  ///< the first replaces the embedding; the others: Model::take_images()
   /// The token of the model's vocabulary that chat templates write in an image's place, and what
   /// stands for an image in other texts: that token with what is to be around it.
   std::string token, text;
@@ -93,16 +94,16 @@ struct TowerDef {
 /// Generated from the files in models/towers.
 std::span<const TowerDef* const> all_towers();
 
-/// Opens a GGUF file with a vision tower ("mmproj"), for read_tower() and the tower's graph: kernels
-/// of convolutions over whole patches are matrices. Errors: those of open_model(); bad_file if the
-/// file holds no tower.
+/// Opens a GGUF file with a vision tower ("mmproj"), for read_tower() and the tower's graph:
+/// kernels of convolutions over whole patches are matrices. Errors: those of open_model(); bad_file
+/// if the file holds no tower.
 Result<std::unique_ptr<WeightSource>> open_tower(const std::string& path);
 
 /// The tower of a source of open_tower(). Errors: unsupported, with the known projectors; bad_file.
 Result<std::unique_ptr<Tower>> read_tower(const WeightSource& source);
 
-/// The source's tensor `name`, [width, …] of any type with so many places in all, as float32. bad_file if it has another
-/// shape.
+/// The source's tensor `name`, [width, …] of any type with so many places in all, as float32.
+/// bad_file if it has another shape.
 Result<std::vector<float>> read_table(const WeightSource& source, const std::string& name,
                                       int64_t width, int64_t places);
 

@@ -116,8 +116,7 @@ RopeSpec image_rope(int64_t head, double base) {
   spec.base = base;
   const int32_t half = spec.pairs / 2;
   for (int32_t i = 0; i < 2 * half; ++i) {
-    spec.of_pairs.push_back(
-        {static_cast<uint8_t>(i / half), static_cast<double>(i % half) / half});
+    spec.of_pairs.push_back({static_cast<uint8_t>(i / half), static_cast<double>(i % half) / half});
   }
   return spec;
 }

@@ -1,5 +1,5 @@
-// What towers share that keep an image's form: its size by area, patches in the order of the results
-// that they make, and the positions of patches.
+// What towers share that keep an image's form: its size by area, patches in the order of the
+// results that they make, and the positions of patches.
 #pragma once
 
 #include "engine/model/builder.h"
@@ -17,18 +17,18 @@ struct PixelLimits {
 PixelLimits read_pixel_limits(HparamReader& r, const TowerInfo& tower, PixelLimits usual);
 
 /// The size whose sides are the nearest multiples of patch · merged pixels, scaled so that the area
-/// is within the limits and makes at most `most` results (Wang et al. 2024). invalid_argument for an
-/// image whose sides differ 200-fold and more.
+/// is within the limits and makes at most `most` results (Wang et al. 2024). invalid_argument for
+/// an image whose sides differ 200-fold and more.
 Result<ImageSize> fit_area(ImageSize size, const TowerInfo& tower, const PixelLimits& limits,
                            int64_t most);
 
 /// Columns and rows of patches.
 ImageSize patch_grid(const Image& image, const TowerInfo& tower);
 
-/// Patches in squares of merged · merged, the squares row by row and the patches of each row by row:
-/// positions (row, column), one input of values less the mean and divided by the deviation, [3]
-/// colours of [patch][patch] pixels, and lists of output rows: list i has the i-th patch of each
-/// square, which ends at output_ends.
+/// Patches in squares of merged · merged, the squares row by row and the patches of each row by
+/// row: positions (row, column), one input of values less the mean and divided by the deviation,
+/// [3] colours of [patch][patch] pixels, and lists of output rows: list i has the i-th patch of
+/// each square, which ends at output_ends.
 TowerStep cut_into_patches(const Image& image, const TowerInfo& tower);
 
 /// The patches of a square one after the other: x [n, 1, patches] → [n · merged², 1, results].

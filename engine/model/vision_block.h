@@ -22,8 +22,9 @@ struct VisionBlock {
   op::Rope::Style style = op::Rope::Style::half_split;
 };
 
-/// `clip.vision.` embedding_length, feed_forward_length, attention.head_count and layer_norm_epsilon;
-/// sets what all towers say of themselves in `info`: architecture, layers, width, no cache.
+/// `clip.vision.` embedding_length, feed_forward_length, attention.head_count and
+/// layer_norm_epsilon; sets what all towers say of themselves in `info`: architecture, layers,
+/// width, no cache.
 VisionBlock read_vision_block(HparamReader& r, ModelInfo& info);
 
 /// x [width, 1, patches] → the same shape. Sets the units of the nodes.

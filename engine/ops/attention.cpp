@@ -20,13 +20,12 @@ Result<std::vector<OutputDesc>> infer(const OpParams& params, InputDescs in, con
   const TensorDesc& q = in[0]->desc;
   const bool sinks_good =
       in[3] == nullptr || (in[3]->desc.type == DType::f32 && in[3]->desc.shape[0] == q.shape[1]);
-  INFER_CHECK_R(check_shape("attention",
-                            q.type == DType::f32 && q.shape[0] == shape.k_dim &&
-                                q.shape[1] % shape.heads == 0 && in[1]->desc.type == DType::i32 &&
-                                in[2]->desc.type == DType::i32 && sinks_good &&
-                                (in[4] == nullptr || in[4]->desc.type == DType::i32) &&
-                                (!p.chunked || p.window > 0),
-                            "q f32 [k_dim, heads, rows], slots, sequences, sinks f32 [heads], last", in));
+  INFER_CHECK_R(check_shape(
+      "attention",
+      q.type == DType::f32 && q.shape[0] == shape.k_dim && q.shape[1] % shape.heads == 0 &&
+          in[1]->desc.type == DType::i32 && in[2]->desc.type == DType::i32 && sinks_good &&
+          (in[4] == nullptr || in[4]->desc.type == DType::i32) && (!p.chunked || p.window > 0),
+      "q f32 [k_dim, heads, rows], slots, sequences, sinks f32 [heads], last", in));
   return std::vector{made(DType::f32, shape.v_dim, q.shape[1], *in[0])};
 }
 
@@ -176,12 +175,13 @@ void cases(std::vector<OpCase>& all) {
   for (const DType type : {DType::f32, DType::f16, DType::q8_0}) {
     add_case(all, {"ahead", 4, {2, 64, 64}, {0, 0.125f}, false, true}, type, {33, 1});
     add_case(all, {"ahead", 4, {2, 64, 64}, {0, 0.125f}, false, true}, type, {3, 3});
-    add_case(all, {"ahead, window 70", 6, {2, 64, 64, 70}, {0, 0.125f, 0.0f, 70}, false, true}, type,
-             {130, 3});
+    add_case(all, {"ahead, window 70", 6, {2, 64, 64, 70}, {0, 0.125f, 0.0f, 70}, false, true},
+             type, {130, 3});
   }
   add_case(all, {"ahead, window 5, sinks", 2, {1, 32, 32, 5}, {0, 0.18f, 0.0f, 5}, true, true},
            DType::f16, {130, 1});
-  add_case(all, {"long, ahead, window 600", 2, {1, 32, 32, 600}, {0, 0.18f, 0.0f, 600}, false, true},
+  add_case(all,
+           {"long, ahead, window 600", 2, {1, 32, 32, 600}, {0, 0.18f, 0.0f, 600}, false, true},
            DType::f16, {700, 1});
   add_case(all, {"odd wide head", 4, {2, 131, 77}, {0, 0.08f}}, DType::f16, {70, 2});
   // More heads than a unit of work may take at once, a whole number of units and not.

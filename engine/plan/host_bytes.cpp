@@ -85,7 +85,8 @@ int64_t host_bytes(const ModelInfo& info, int64_t rows, int64_t outputs, int64_t
   for (const int64_t width : info.takes_images) images += 2 * int64_t{sizeof(float)} * width * rows;
   images += 2 * kId * info.more_output_rows * outputs;
   const int64_t tokens = 2 * kId * context + kCachedPage * (context / kPageTokens);
-  return rope_table_bytes(info, rows) + inputs + images + states + tokens + kCandidate * info.vocabulary;
+  return rope_table_bytes(info, rows) + inputs + images + states + tokens +
+         kCandidate * info.vocabulary;
 }
 
 int64_t step_program_bytes(const Graph& graph) {

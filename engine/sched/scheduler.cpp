@@ -34,7 +34,8 @@ int64_t Scheduler::pending(const Sequence& sequence) const {
 
 bool Scheduler::wants_result(const Sequence& sequence, int64_t token) {
   if (!sequence.every_logit) return token + 1 == static_cast<int64_t>(sequence.tokens.size());
-  return token >= std::max(sequence.results_from, sequence.computed) && !sequence.within_image(token);
+  return token >= std::max(sequence.results_from, sequence.computed) &&
+         !sequence.within_image(token);
 }
 
 void Scheduler::finish(Sequence* sequence, Status status) {

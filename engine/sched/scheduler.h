@@ -72,7 +72,7 @@ struct Sequence {
     std::shared_ptr<const ImageRows> rows;
   };
   std::vector<PlacedImage> images;  ///< in order. A sequence with images is not shifted.
-  Consumer* consumer = nullptr;  ///< gets the results; not owned
+  Consumer* consumer = nullptr;     ///< gets the results; not owned
   std::atomic<bool> cancelled{false};
 
   /// Makes room for one more token, so that the next append_generated() cannot fail. May throw

@@ -38,7 +38,8 @@ void Sequence::cut(size_t length) {
   generated.resize(std::min(length, generated.size()));
   const auto size = static_cast<int64_t>(tokens.size());
   while (!images.empty() && images.back().first >= size) images.pop_back();
-  if (!images.empty()) images.back().count = std::min(images.back().count, size - images.back().first);
+  if (!images.empty())
+    images.back().count = std::min(images.back().count, size - images.back().first);
 }
 
 bool Sequence::within_image(int64_t token) const {

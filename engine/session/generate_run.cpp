@@ -104,7 +104,7 @@ void GenerateRun::finish_empty(FinishReason reason) {
 /// Sequence::keep while tokens are generated.
 int64_t GenerateRun::overflow() const {
   return options_.overflow == ContextOverflow::shift && sequence_.images.empty() ? options_.keep
-                                                                                  : -1;
+                                                                                 : -1;
 }
 
 Status GenerateRun::begin() {

@@ -89,8 +89,7 @@ Result<ModelImage> Engine::read_image(std::span<const std::byte> file, std::stri
   });
 }
 
-Result<std::vector<int32_t>> Engine::tokenize(std::string_view text,
-                                              const TokenizeOptions& options,
+Result<std::vector<int32_t>> Engine::tokenize(std::string_view text, const TokenizeOptions& options,
                                               std::span<const ModelImage> images) const {
   if (images.empty()) return tokenize(text, options);
   return guarded([&]() -> Result<std::vector<int32_t>> {

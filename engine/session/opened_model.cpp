@@ -320,8 +320,9 @@ Status open_images(OpenedModel& opened, const LoadOptions& options) {
                  options.vision, info.embedding, tower.width);
   }
   if (tower.parts > info.layers) {
-    return error(StatusCode::bad_file, "{}: it gives {} layers of the model something, which has {}",
-                 options.vision, tower.parts - 1, info.layers);
+    return error(StatusCode::bad_file,
+                 "{}: it gives {} layers of the model something, which has {}", options.vision,
+                 tower.parts - 1, info.layers);
   }
   opened.model->take_images(tower.parts - 1);
   made->weights = std::make_unique<WeightTable>(*made->source);

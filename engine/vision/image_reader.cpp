@@ -27,11 +27,9 @@ Result<ReadyImage> prepare_image(const OpenedTower& opened, std::span<const std:
                                  std::string_view name) {
   ReadyImage ready;
   INFER_TRY(Image image, decode_image(file, name));
-  const Result<ImageSize> size =
-      opened.tower->fit({image.width, image.height}, opened.most_rows);
+  const Result<ImageSize> size = opened.tower->fit({image.width, image.height}, opened.most_rows);
   if (!size) return fail(size.error().code(), "{}: {}", name, size.error().message());
-  INFER_TRY(ready.image,
-            resize(image, size->width, size->height, opened.tower->tower().filter));
+  INFER_TRY(ready.image, resize(image, size->width, size->height, opened.tower->tower().filter));
   const int32_t sides[] = {ready.image.width, ready.image.height};
   const uint64_t seed = XXH3_64bits(sides, sizeof(sides));
   ready.hash = XXH3_64bits_withSeed(ready.image.rgb.data(), ready.image.rgb.size(), seed);
@@ -41,8 +39,8 @@ Result<ReadyImage> prepare_image(const OpenedTower& opened, std::span<const std:
 Result<std::unique_ptr<ImageReader>> ImageReader::create(const OpenedTower& opened,
                                                          std::span<Device* const> devices,
                                                          uint64_t seed) {
-  INFER_TRY(auto executor, Executor::create(*opened.tower, *opened.weights, devices,
-                                            opened.request, opened.plan, {}));
+  INFER_TRY(auto executor, Executor::create(*opened.tower, *opened.weights, devices, opened.request,
+                                            opened.plan, {}));
   return std::unique_ptr<ImageReader>(new ImageReader(opened, std::move(executor), seed));
 }
 

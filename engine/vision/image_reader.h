@@ -1,4 +1,5 @@
-// Reads images for a model: decodes files, and computes what the model's vision tower makes of them.
+// Reads images for a model: decodes files, and computes what the model's vision tower makes of
+// them.
 #pragma once
 
 #include <cstddef>
@@ -48,7 +49,8 @@ class ImageReader {
                                                      std::span<Device* const> devices,
                                                      uint64_t seed);
 
-  /// An image's rows, computed unless they are kept. Errors: those of Executor::run(), out_of_memory.
+  /// An image's rows, computed unless they are kept. Errors: those of Executor::run(),
+  /// out_of_memory.
   Result<std::shared_ptr<const ImageRows>> read(const ReadyImage& image);
 
   Executor& executor() { return *executor_; }

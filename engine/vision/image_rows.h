@@ -12,7 +12,8 @@
 namespace infer {
 
 /// Immutable once made; sequences share it. A row stands in a sequence as a token below 0, which
-/// depends on the image and on the row's place in it: so whatever compares tokens tells images apart.
+/// depends on the image and on the row's place in it: so whatever compares tokens tells images
+/// apart.
 struct ImageRows {
   std::vector<int32_t> tokens;  ///< by row, each below 0
   int32_t columns = 0;          ///< of the grid that the rows are, one line after the other

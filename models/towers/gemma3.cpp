@@ -1,6 +1,6 @@
-// The tower of Gemma 3 (Gemma Team 2025): SigLIP (Zhai et al. 2023), a pre-norm encoder with learned
-// positions, over an image of one size. Squares of patches are averaged, and projected after a norm.
-// The tokens of an image see each other.
+// The tower of Gemma 3 (Gemma Team 2025): SigLIP (Zhai et al. 2023), a pre-norm encoder with
+// learned positions, over an image of one size. Squares of patches are averaged, and projected
+// after a norm. The tokens of an image see each other.
 #include "engine/model/tower.h"
 #include "engine/model/tower_patches.h"
 #include "engine/model/vision_block.h"

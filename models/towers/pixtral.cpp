@@ -1,6 +1,6 @@
 // The tower of Pixtral (Agrawal et al. 2024), Mistral Small 3.1 and later, and Ministral 3: a Llama
-// encoder with 2-D RoPE. An image keeps its form. In the later ones four patches, two by two, make one
-// result. A token stands between the lines of results, and one at the end.
+// encoder with 2-D RoPE. An image keeps its form. In the later ones four patches, two by two, make
+// one result. A token stands between the lines of results, and one at the end.
 #include <algorithm>
 #include <cmath>
 

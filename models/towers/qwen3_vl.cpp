@@ -1,7 +1,7 @@
 // The tower of Qwen3-VL, Qwen 3.5 and 3.6 (Bai et al. 2025): a pre-norm encoder with learned
-// positions, which are stretched over the image's grid, and 2-D RoPE. Four patches, two by two, make
-// one result. In Qwen3-VL what some of the layers make is projected as well, and added behind the
-// first layers of the text model.
+// positions, which are stretched over the image's grid, and 2-D RoPE. Four patches, two by two,
+// make one result. In Qwen3-VL what some of the layers make is projected as well, and added behind
+// the first layers of the text model.
 #include <algorithm>
 #include <cmath>
 
@@ -116,9 +116,8 @@ class Qwen3Vl final : public Tower {
     };
     const float* corners[] = {at(left, top), at(left + 1, top), at(left, top + 1),
                               at(left + 1, top + 1)};
-    const double shares[] = {
-        (1 - right_share) * (1 - lower_share), right_share * (1 - lower_share),
-        (1 - right_share) * lower_share, right_share * lower_share};
+    const double shares[] = {(1 - right_share) * (1 - lower_share), right_share * (1 - lower_share),
+                             (1 - right_share) * lower_share, right_share * lower_share};
     for (int64_t i = 0; i < block_.width; ++i) {
       double sum = 0;
       for (int c = 0; c < 4; ++c) sum += shares[c] * corners[c][i];

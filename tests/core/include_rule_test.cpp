@@ -18,9 +18,9 @@ namespace fs = std::filesystem;
 
 /// Each may include itself and what stands before it.
 constexpr std::string_view kEngineFolders[] = {
-    "include", "core",    "image",    "telemetry", "quant",   "graph", "ops",
-    "weights", "backend", "model",    "plan",      "kv",      "exec",  "vision", "text",
-    "sample",  "spec",    "generate", "sched",     "session", "jobs"};
+    "include", "core",    "image", "telemetry", "quant", "graph",   "ops",
+    "weights", "backend", "model", "plan",      "kv",    "exec",    "vision",
+    "text",    "sample",  "spec",  "generate",  "sched", "session", "jobs"};
 
 template <size_t N>
 bool is_one_of(std::string_view name, const std::string_view (&names)[N]) {

@@ -30,8 +30,8 @@ std::string read_address(Fields& part) {
 constexpr size_t kMostParts = 10'000;
 constexpr size_t kMostCalls = 1000;
 
-/// A string, or the texts of an array of parts. With images among them, the parts: texts, and images
-/// as chat::image_part() makes them.
+/// A string, or the texts of an array of parts. With images among them, the parts: texts, and
+/// images as chat::image_part() makes them.
 Json read_content(Fields& message) {
   const Json* content = message.find("content");
   if (content == nullptr || content->is_string()) return content == nullptr ? Json() : *content;
@@ -194,8 +194,8 @@ void read_chat(const ServedModel& model, Fields& fields, CompletionRequest& requ
         must(OutputParser::lead_to_answer(request.template_source, request.prompt_text));
   }
   request.options.special_text = true;
-  request.prompts.push_back(must(
-      chat::prompt_tokens(model.engine(), request.prompt_text, request.options.images)));
+  request.prompts.push_back(
+      must(chat::prompt_tokens(model.engine(), request.prompt_text, request.options.images)));
 }
 
 std::string call_id(const Request& request, const ToolCall& call, int choice, size_t index) {

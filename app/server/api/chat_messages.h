@@ -11,9 +11,8 @@ namespace infer::server {
 inline constexpr size_t kMostMessages = 100'000;
 inline constexpr size_t kMostTools = 1000;
 
-/// The messages of OpenAI's chat API: texts in parts are joined where no part is an image, arguments
-/// of calls become objects.
-/// Throws Problem.
+/// The messages of OpenAI's chat API: texts in parts are joined where no part is an image,
+/// arguments of calls become objects. Throws Problem.
 Json read_messages(Fields& fields);
 
 /// Whether an answer can begin in this message, an object: it is a text of the assistant, without

@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "chat/prompt.h"
 #include "chat/images.h"
+#include "chat/prompt.h"
 
 namespace infer::server {
 

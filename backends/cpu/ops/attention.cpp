@@ -124,7 +124,8 @@ class Attention {
         ops_(*call.vec().attention),
         q_(call.inputs[0]),
         key_kernel_(key_kernel(call.kv, call.context)),
-        sizes_(shape_, q_.desc.shape[1], call.inputs[4].data == nullptr ? p_.window : 0, key_kernel_) {
+        sizes_(shape_, q_.desc.shape[1], call.inputs[4].data == nullptr ? p_.window : 0,
+               key_kernel_) {
     std::byte* const own = call.scratch + call.thread * sizes_.thread_bytes();
     panel_ = own;
     keys_ = panel_ + sizes_.panel_bytes;

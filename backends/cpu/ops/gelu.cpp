@@ -7,8 +7,8 @@ void run(const CpuCall& call) {
   const auto kind = std::get<op::Gelu>(call.params).kind;
   const TensorRef& out = call.outputs[0];
   for_each_stretch(call, out.desc, [&](int64_t h, int64_t r, int64_t begin, int64_t end) {
-    call.vec().gelu(out.row<float>(h, r) + begin, call.inputs[0].row<float>(h, r) + begin,
-                    kind, end - begin);
+    call.vec().gelu(out.row<float>(h, r) + begin, call.inputs[0].row<float>(h, r) + begin, kind,
+                    end - begin);
   });
 }
 

@@ -27,9 +27,9 @@ inline constexpr uint32_t kChunks = 32;
 struct AttentionParams {
   uint64_t step, q, slots, sequences, y;
   uint64_t last_seen;  ///< the last slots that rows see: `slots`, or others
-  uint64_t sinks;     ///< 0: none
-  uint64_t chunks;    ///< f32 [2 + v_dim, kChunks, heads, rows]: sum, largest score and mix
-  uint64_t counters;  ///< u32 [blocks of heads, rows]: chunks that are done; 0 before and after
+  uint64_t sinks;      ///< 0: none
+  uint64_t chunks;     ///< f32 [2 + v_dim, kChunks, heads, rows]: sum, largest score and mix
+  uint64_t counters;   ///< u32 [blocks of heads, rows]: chunks that are done; 0 before and after
   gpu::StridePush q_strides, y_strides;
   uint32_t heads;                             ///< of queries
   uint32_t group;                             ///< heads of queries for one of keys

@@ -151,38 +151,31 @@ TEST_CASE("addresses and damaged data are refused, with the number of the messag
 
 TEST_CASE("a template that shows images has them where they stand") {
   const auto engine = load_seeing();
-  const auto own = ChatTemplate::create("{{ messages[0].content[0].type }}");
-  REQUIRE(own.has_value());
   Json parts = Json::array({text_part("What is "), {{"type", "image"}}, text_part("?")});
   Json variables = {{"messages", Json::array({message(parts)})}, {"add_generation_prompt", true}};
-  const auto conversation = Conversation::open(*engine, "", Json::object());
-  REQUIRE(conversation.has_value());
-  CHECK((*conversation)->count().has_value());
+  const auto rendered = [&](const std::string& source, size_t count) {
+    const auto parsed = ChatTemplate::parse(source);
+    REQUIRE_MESSAGE(parsed.has_value(), parsed.error().message());
+    return render_with_images(*engine, **parsed, variables, count).value();
+  };
+  const std::string expected = std::string("[user]What is ") + kShown + "?";
   const std::string shows =
       "{% for m in messages %}[{{ m.role }}]{% if m.content is string %}{{ m.content }}{% else %}"
       "{% for p in m.content %}{% if p.type == 'image' %}<|vision_start|><|image_pad|><|vision_end|>"
       "{% else %}{{ p.text }}{% endif %}{% endfor %}{% endif %}{% endfor %}";
-  const auto made = ChatTemplate::create(shows);
-  CHECK(render_with_images(*engine, **made, variables, 1).value() ==
-        std::string("[user]What is ") + kShown + "?");
-  // One that knows only text gets the images as text.
-  const auto texts = ChatTemplate::create(
-      "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}");
-  CHECK(render_with_images(*engine, **texts, variables, 1).value() ==
-        std::string("[user]What is ") + kShown + "?");
-  // One that fails for parts.
-  const auto trims = ChatTemplate::create(
-      "{% for m in messages %}[{{ m.role }}]{{ m.content | trim }}{{ '' + m.content }}{% endfor %}");
-  CHECK(render_with_images(*engine, **trims, variables, 1).value().find(kShown) !=
-        std::string::npos);
-  // And one that leaves the images out.
-  const auto blind = ChatTemplate::create(
-      "{% for m in messages %}{% if m.content is string %}{{ m.content }}{% else %}{% for p in "
-      "m.content %}{{ p.text or '' }}{% endfor %}{% endif %}{% endfor %}");
-  CHECK(render_with_images(*engine, **blind, variables, 1).value() ==
-        std::string("What is ") + kShown + "?");
+  CHECK(rendered(shows, 1) == expected);
+  // One that knows only text, one that fails for parts, and one that leaves images out.
+  const std::string texts = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}";
+  CHECK(rendered(texts, 1) == expected);
+  CHECK(rendered("{% for m in messages %}{{ '[' + m.role + ']' + m.content }}{% endfor %}", 1) ==
+        expected);
+  CHECK(rendered("{% for m in messages %}[{{ m.role }}]{% if m.content is string %}{{ m.content }}"
+                 "{% else %}{% for p in m.content %}{{ p.text or '' }}{% endfor %}{% endif %}"
+                 "{% endfor %}",
+                 1) == expected);
   variables["messages"] = Json::array({message("plain")});
-  CHECK(render_with_images(*engine, **texts, variables, 0).value() == "[user]plain");
+  CHECK(rendered(texts, 0) == "[user]plain");
+  CHECK(rendered(shows, 0) == "[user]plain");
 }
 
 TEST_CASE("images are found in a part of a prompt by their tokens") {

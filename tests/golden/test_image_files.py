@@ -137,7 +137,7 @@ SEES = "clip.vision."
     (setting(SEES + "image_max_pixels", 255), [SEES + "image_max_pixels", "256"]),
     (setting(SEES + "image_min_pixels", 0), [SEES + "image_min_pixels"]),
     *((without(name), [name]) for name in (
-        "v.patch_embd.weight", "v.position_embd.weight", "v.blk.1.attn_qkv.weight",
+        "v.patch_embd.weight", "v.position_embd.weight", "v.blk.1.attn_out.weight",
         "v.blk.2.ln1.weight", "v.post_ln.weight", "mm.0.weight", "mm.2.weight",
         "v.deepstack.2.norm.weight", "v.deepstack.0.fc2.weight")),
     (shaped("v.patch_embd.weight", 32, 3, 8, 4), ["v.patch_embd.weight", "192"]),

@@ -144,7 +144,10 @@ def test_the_same_bits_on_every_instruction_set(tmp_path):
 
 
 def rows_of(tmp_path, size, *options):
-    return len(evaluate(tmp_path, [PAD], [of(tmp_path, *size)[0]], *options))
+    """Tokens of a prompt that is an image of this size."""
+    told = infer("run", "-q", "--json", "-p", NAMES[PAD], "-n", 1, "--image", of(tmp_path, *size)[0],
+                 *options)
+    return json.loads(told)["timings"]["prompt_tokens"]
 
 
 def test_images_are_scaled_to_the_limits(tmp_path):

@@ -72,12 +72,13 @@ def write(model, deepstack, text_path, tower_path):
     """The two files of a model, as llama.cpp's converter names what is in them."""
     config = model.config
     state = {name: value.numpy() for name, value in model.state_dict().items()}
-    text = make_vision.text_model()[0] | {"qwen3vl.block_count": config.text_config.num_hidden_layers,
+    layers = config.text_config.num_hidden_layers
+    text = make_vision.text_model()[0] | {"qwen3vl.block_count": layers,
                                           "qwen3vl.n_deepstack_layers": len(deepstack)}
     tensors = {"output.weight": state["lm_head.weight"],
                "token_embd.weight": state["model.language_model.embed_tokens.weight"],
                "output_norm.weight": state["model.language_model.norm.weight"]}
-    for layer in range(config.text_config.num_hidden_layers):
+    for layer in range(layers):
         for theirs, ours in LAYER.items():
             tensors[f"blk.{layer}.{ours}.weight"] = state[
                 f"model.language_model.layers.{layer}.{theirs}.weight"]
@@ -154,10 +155,10 @@ def made(request, tmp_path_factory):
     model = random_model(layers, deepstack, side, names.index)
     write(model, deepstack, folder / "model.gguf", folder / "tower.gguf")
     images = [png.blocks(width, height, seed=i) for i, (width, height) in enumerate(sizes)]
+    shown = [names.index(f"<|{name}|>") for name in ("vision_start", "image_pad", "vision_end")]
     tokens = [5, 70, 256, 9]
     for _ in images:
-        tokens += [names.index(f"<|{name}|>") for name in ("vision_start", "image_pad", "vision_end")]
-        tokens += [41, 100]
+        tokens += shown + [41, 100]
     return folder, tokens, images, logits_of(model, tokens, images)
 
 

@@ -1,5 +1,5 @@
-"""Files with vision towers that are damaged, or do not fit the model: exit code 3 and a message that
-names the file and what is wrong, never a crash or a hang."""
+"""Files with vision towers that are damaged, or do not fit the model: exit code 3 and a message
+that names the file and what is wrong, never a crash or a hang."""
 
 import os
 import pathlib
@@ -21,13 +21,13 @@ if not os.environ.get("INFER_BIN"):
 
 DATA = ROOT / "tests" / "data" / "vision"
 MODEL, TOWER, TALL = (DATA / name for name in ("tiny.gguf", "tiny-mmproj.gguf", "tall.png"))
-NAMES = make_vision.vocabulary()["tokenizer.ggml.tokens"]
+PAD = make_vision.vocabulary()["tokenizer.ggml.tokens"].index("<|image_pad|>")
 
 
 def evaluate(folder, model, tower):
     done = subprocess.run(
-        [os.environ["INFER_BIN"], "eval", "-m", model, "--mmproj", tower, "--image", TALL, "--tokens",
-         f"5,{NAMES.index('<|image_pad|>')},6", "--logits", folder / "out.f32", "-c", "64"],
+        [os.environ["INFER_BIN"], "eval", "-m", model, "--mmproj", tower, "--image", TALL,
+         "--tokens", f"5,{PAD},6", "--logits", folder / "out.f32", "-c", "64"],
         capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
     return done.returncode, (done.stderr.decode().splitlines() or [""])[-1]
 
@@ -161,8 +161,7 @@ def text_with(folder, change):
 
 
 def renamed_token(metadata, tensors):
-    key = "tokenizer.ggml.tokens"
-    metadata[key] = ["<|nothing|>" if token == "<|image_pad|>" else token for token in metadata[key]]
+    metadata["tokenizer.ggml.tokens"][PAD] = "<|nothing|>"
 
 
 def test_wrong_pairs(tmp_path):
@@ -171,7 +170,8 @@ def test_wrong_pairs(tmp_path):
             "64")
     refused(tmp_path, TOWER, TOWER, "tiny-mmproj.gguf", "clip")
     refused(tmp_path, MODEL, MODEL, "tiny.gguf", "general.architecture", "mmproj", "qwen3vl")
-    refused(tmp_path, text_with(tmp_path, renamed_token), TOWER, "tiny-mmproj.gguf", "<|image_pad|>")
+    refused(tmp_path, text_with(tmp_path, renamed_token), TOWER, "tiny-mmproj.gguf",
+            "<|image_pad|>")
     refused(tmp_path, MODEL, tmp_path / "absent.gguf", "absent.gguf")
     refused(tmp_path, MODEL, TALL, "tall.png")
     embeds = ROOT / "tests" / "data" / "embed" / "bert-mean"

@@ -40,7 +40,8 @@ def infer(*arguments, model=MODEL, tower=TOWER, code=0, timeout=120):
 def evaluate(folder, tokens, files, *options, **rest):
     out = folder / "out.f32"
     images = [word for file in files for word in ("--image", file)]
-    infer("eval", "--tokens", ",".join(map(str, tokens)), "--logits", out, *images, *options, **rest)
+    infer("eval", "--tokens", ",".join(map(str, tokens)), "--logits", out, *images, *options,
+          **rest)
     return np.fromfile(out, "<f4").reshape(-1, len(NAMES))
 
 
@@ -135,8 +136,9 @@ def test_the_same_bits_on_every_instruction_set(tmp_path):
     files = [of(tmp_path, *size)[0] for size in sizes]
     found = {}
     for isa in ISAS:
-        known = subprocess.run([os.environ["INFER_BIN"], "eval", "-m", MODEL, "--isa", isa, "--tokens",
-                                "1", "--logits", tmp_path / "one.f32"], capture_output=True)
+        known = subprocess.run([os.environ["INFER_BIN"], "eval", "-m", MODEL, "--isa", isa,
+                                "--tokens", "1", "--logits", tmp_path / "one.f32"],
+                               capture_output=True)
         if known.returncode == 0:
             found[isa] = evaluate(tmp_path, tokens, files, "--isa", isa).tobytes()
     assert "scalar" in found and len(found) > 1, found.keys()
@@ -145,8 +147,8 @@ def test_the_same_bits_on_every_instruction_set(tmp_path):
 
 def rows_of(tmp_path, size, *options):
     """Tokens of a prompt that is an image of this size."""
-    told = infer("run", "-q", "--json", "-p", NAMES[PAD], "-n", 1, "--image", of(tmp_path, *size)[0],
-                 *options)
+    file = of(tmp_path, *size)[0]
+    told = infer("run", "-q", "--json", "-p", NAMES[PAD], "-n", 1, "--image", file, *options)
     return json.loads(told)["timings"]["prompt_tokens"]
 
 

@@ -30,9 +30,7 @@ std::string png(const char* name) { return read_text(data_path(std::string("visi
 
 Json message(Json content) { return {{"role", "user"}, {"content", std::move(content)}}; }
 Json text_part(const char* text) { return {{"type", "text"}, {"text", text}}; }
-Json address(Json url) {
-  return {{"type", "image_url"}, {"image_url", {{"url", std::move(url)}}}};
-}
+Json address(Json url) { return {{"type", "image_url"}, {"image_url", {{"url", std::move(url)}}}}; }
 
 GenerateOptions greedy(int32_t tokens) {
   GenerateOptions options;
@@ -44,9 +42,13 @@ GenerateOptions greedy(int32_t tokens) {
 }  // namespace
 
 TEST_CASE("base64 of RFC 4648's examples, with padding and without") {
-  const std::pair<const char*, const char*> examples[] = {
-      {"", ""},         {"f", "Zg=="},         {"fo", "Zm8="},        {"foo", "Zm9v"},
-      {"foob", "Zm9vYg=="}, {"fooba", "Zm9vYmE="}, {"foobar", "Zm9vYmFy"}};
+  const std::pair<const char*, const char*> examples[] = {{"", ""},
+                                                          {"f", "Zg=="},
+                                                          {"fo", "Zm8="},
+                                                          {"foo", "Zm9v"},
+                                                          {"foob", "Zm9vYg=="},
+                                                          {"fooba", "Zm9vYmE="},
+                                                          {"foobar", "Zm9vYmFy"}};
   for (const auto& [bytes, text] : examples) {
     CHECK(encode_base64(bytes) == text);
     std::string decoded = "before";
@@ -106,12 +108,12 @@ TEST_CASE("files are taken from messages in their order, and parts stay in their
   const std::string one = png("tall.png");
   const std::string two = png("blocks.png");
   Json plain = {{"type", "image_url"}, {"image_url", image_part(one)["image_url"]["url"]}};
-  Json messages = Json::array({{{"role", "system"}, {"content", "Be brief."}},
-                               message(Json::array({text_part("a"), image_part(one), text_part("b"),
-                                                    image_part(two)})),
-                               {{"role", "assistant"}, {"content", nullptr}},
-                               {{"role", "assistant"}},
-                               message(Json::array({plain}))});
+  Json messages = Json::array(
+      {{{"role", "system"}, {"content", "Be brief."}},
+       message(Json::array({text_part("a"), image_part(one), text_part("b"), image_part(two)})),
+       {{"role", "assistant"}, {"content", nullptr}},
+       {{"role", "assistant"}},
+       message(Json::array({plain}))});
   const Json image = {{"type", "image"}};
   CHECK(take_images(messages).value() == std::vector{one, two, one});
   CHECK(messages[1]["content"] == Json::array({text_part("a"), image, text_part("b"), image}));
@@ -123,8 +125,13 @@ TEST_CASE("files are taken from messages in their order, and parts stay in their
 TEST_CASE("other parts of messages are left as they are") {
   Json messages = Json::array(
       {message("text"), message(Json::array()), message(Json::object()), message(7), "no object",
-       message(Json::array({"text", 5, nullptr, Json::array(), {{"type", "text"}},
-                            {{"type", "image_url"}}, {{"type", "image_url"}, {"image_url", 5}},
+       message(Json::array({"text",
+                            5,
+                            nullptr,
+                            Json::array(),
+                            {{"type", "text"}},
+                            {{"type", "image_url"}},
+                            {{"type", "image_url"}, {"image_url", 5}},
                             {{"type", "image_url"}, {"image_url", Json::object()}},
                             address(5)}))});
   const Json before = messages;
@@ -161,7 +168,8 @@ TEST_CASE("a template that shows images has them where they stand") {
   const std::string expected = std::string("[user]What is ") + kShown + "?";
   const std::string shows =
       "{% for m in messages %}[{{ m.role }}]{% if m.content is string %}{{ m.content }}{% else %}"
-      "{% for p in m.content %}{% if p.type == 'image' %}<|vision_start|><|image_pad|><|vision_end|>"
+      "{% for p in m.content %}{% if p.type == 'image' "
+      "%}<|vision_start|><|image_pad|><|vision_end|>"
       "{% else %}{{ p.text }}{% endif %}{% endfor %}{% endif %}{% endfor %}";
   CHECK(rendered(shows, 1) == expected);
   // One that knows only text, one that fails for parts, and one that leaves images out.
@@ -179,7 +187,9 @@ TEST_CASE("a template that shows images has them where they stand") {
 }
 
 TEST_CASE("images are found in a part of a prompt by their tokens") {
-  const auto read = [](std::vector<int32_t> tokens) { return ModelImage{std::move(tokens), nullptr}; };
+  const auto read = [](std::vector<int32_t> tokens) {
+    return ModelImage{std::move(tokens), nullptr};
+  };
   const std::vector<ModelImage> images{read({-5, -6, -7}), read({-9}), ModelImage{}};
   const auto found = [&](const std::vector<int32_t>& tokens) {
     std::vector<std::vector<int32_t>> each;
@@ -214,8 +224,8 @@ TEST_CASE("a conversation shows images, and a further turn computes what is new"
   CHECK(conversation.messages()[0]["content"][0]["type"] == "image_url");
 
   auto other = Conversation::open(*engine, "", Json::object());
-  (*other)->messages() =
-      Json::array({message(Json::array({image_part(png("blocks.png")), text_part("What is it?")}))});
+  (*other)->messages() = Json::array(
+      {message(Json::array({image_part(png("blocks.png")), text_part("What is it?")}))});
   const Answer another = (*other)->answer(greedy(6), {}).value();
   CHECK(another.content != first.content);
   CHECK(another.result.prompt_tokens == counted - 3);

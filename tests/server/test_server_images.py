@@ -229,7 +229,7 @@ def test_a_text_that_pretends_to_hold_an_image(seeing):
 
 
 def test_a_context_that_is_too_short(start):
-    short = start("-m", DATA / "tiny.gguf", "--mmproj", DATA / "tiny-mmproj.gguf", "-t", 1, "-c", 64)
+    short = start("-m", DATA / "tiny.gguf", "--mmproj", DATA / "tiny-mmproj.gguf", "-c", 64)
     status, error = short.error(CHAT, chat_with(*[part(TALL)] * 4, text()))
     assert status == 400, error
     assert said(short.post(CHAT, chat_with(part(TALL), text("And?")))) is not None

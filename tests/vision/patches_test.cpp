@@ -45,8 +45,7 @@ TEST_CASE("whatever an image's form, its size is of whole units and within the l
     const int64_t most = between(1, 2000);
     const int32_t longer = i % 3 == 0 ? between(1, 40) : between(1, 20000);
     const int32_t shorter = between((longer + 199) / 200, longer);
-    const ImageSize from =
-        i % 2 == 0 ? ImageSize{longer, shorter} : ImageSize{shorter, longer};
+    const ImageSize from = i % 2 == 0 ? ImageSize{longer, shorter} : ImageSize{shorter, longer};
     CAPTURE(from.width);
     CAPTURE(from.height);
     CAPTURE(unit);
@@ -88,8 +87,14 @@ TEST_CASE("images of which one side is more than 200 times the other are refused
   const PixelLimits limits{256, 1 << 20};
   CHECK(fit_area({200, 1}, tower, limits, 100).has_value());
   CHECK(fit_area({5, 1000}, tower, limits, 1).has_value());
-  for (const ImageSize size : {ImageSize{201, 1}, {1, 201}, {1001, 5}, {0, 10}, {10, 0}, {0, 0},
-                               {-5, 5}, {INT32_MAX, 1}}) {
+  for (const ImageSize size : {ImageSize{201, 1},
+                               {1, 201},
+                               {1001, 5},
+                               {0, 10},
+                               {10, 0},
+                               {0, 0},
+                               {-5, 5},
+                               {INT32_MAX, 1}}) {
     const auto fitted = fit_area(size, tower, limits, 100);
     REQUIRE(!fitted.has_value());
     CHECK(fitted.error().code() == StatusCode::invalid_argument);

@@ -49,13 +49,20 @@ TEST_CASE("an image's results have rows and columns, and the text goes on from i
   Sequence sequence;
   sequence.append_given(joined({{5, 6}, wide.tokens, {7}, tall.tokens, {8, 9}}), false,
                         std::vector{wide, tall});
-  CHECK(positions(sequence) ==
-        std::vector<Axes>{{0, 0, 0}, {1, 1, 1},                                  // text
-                          {2, 2, 2}, {2, 2, 3}, {2, 2, 4},                       // the first line
-                          {2, 3, 2}, {2, 3, 3}, {2, 3, 4},                       // the second line
-                          {5, 5, 5},                                             // text
-                          {6, 6, 6}, {6, 7, 6}, {6, 8, 6},                       // the second image
-                          {9, 9, 9}, {10, 10, 10}});
+  CHECK(positions(sequence) == std::vector<Axes>{{0, 0, 0},
+                                                 {1, 1, 1},  // text
+                                                 {2, 2, 2},
+                                                 {2, 2, 3},
+                                                 {2, 2, 4},  // the first line
+                                                 {2, 3, 2},
+                                                 {2, 3, 3},
+                                                 {2, 3, 4},  // the second line
+                                                 {5, 5, 5},  // text
+                                                 {6, 6, 6},
+                                                 {6, 7, 6},
+                                                 {6, 8, 6},  // the second image
+                                                 {9, 9, 9},
+                                                 {10, 10, 10}});
   // What comes later does not change it.
   std::vector<Axes> expected = positions(sequence);
   sequence.append_generated(11);
@@ -71,8 +78,14 @@ TEST_CASE("images side by side, and the same one twice") {
   REQUIRE(sequence.images.size() == 2);
   CHECK(sequence.images[0].first == 0);
   CHECK(sequence.images[1].first == 4);
-  CHECK(positions(sequence) == std::vector<Axes>{{0, 0, 0}, {0, 0, 1}, {0, 1, 0}, {0, 1, 1},
-                                                 {2, 2, 2}, {2, 2, 3}, {2, 3, 2}, {2, 3, 3},
+  CHECK(positions(sequence) == std::vector<Axes>{{0, 0, 0},
+                                                 {0, 0, 1},
+                                                 {0, 1, 0},
+                                                 {0, 1, 1},
+                                                 {2, 2, 2},
+                                                 {2, 2, 3},
+                                                 {2, 3, 2},
+                                                 {2, 3, 3},
                                                  {4, 4, 4}});
 }
 

@@ -22,7 +22,7 @@ def gelu(x):
 
 
 def fit(width, height, unit, least, most):
-    """The size an image is scaled to (`smart_resize`): multiples of `unit`, an area within limits."""
+    """The size that an image is scaled to (`smart_resize`): of whole units, within limits."""
     columns, rows = (round(side / unit) * unit for side in (width, height))
     if columns * rows > most:
         by = math.sqrt(width * height / most)
@@ -58,7 +58,7 @@ class Tower:
         return x * self.tensors[name + ".weight"] + self.tensors[name + ".bias"]
 
     def patches(self, rgb):
-        """(rows, columns, colours · patch · patch) of an image (height, width, 3) of whole units."""
+        """(rows, columns, 3 · patch · patch) of an image (height, width, 3) of whole units."""
         x = (np.asarray(rgb, np.float64) / 255 - self.key("image_mean")) / self.key("image_std")
         rows, columns = (side // self.patch for side in x.shape[:2])
         x = x.reshape(rows, self.patch, columns, self.patch, 3)

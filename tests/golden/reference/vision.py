@@ -135,7 +135,8 @@ class SeeingModel(Model):
         super().__init__(path)
         self.tower = Tower(tower)
         self.image_token = self.metadata["tokenizer.ggml.tokens"].index("<|image_pad|>")
-        self.positions = None  # (tokens, 3) of the run
+        # Of the run: (rows, 3), and which rows are tokens or the last ones of images.
+        self.positions, self.ends = None, None
 
     def rope(self, heads, layer):
         """Interleaved M-RoPE: pairs 1, 4, … turn with the row and 2, 5, … with the column, as many
@@ -169,6 +170,7 @@ class SeeingModel(Model):
             at += max(rows, columns)
         assert not seen
         self.positions = np.concatenate(positions)
+        self.ends = np.cumsum([len(rows) for rows in x]) - 1
         return np.concatenate(x), np.concatenate(added, axis=1)
 
     def hidden(self, tokens, images=()):
@@ -181,6 +183,10 @@ class SeeingModel(Model):
                 x = x + added[layer]
         return self.norm(x, "output_norm")
 
-    def logits(self, tokens, images=()):
-        """(rows, vocabulary): one row for each token, and one for each result of an image."""
+    def all_logits(self, tokens, images=()):
+        """(rows, vocabulary): one row for each token of text, and for each result of an image."""
         return self.linear(self.hidden(tokens, images), "output")
+
+    def logits(self, tokens, images=()):
+        """(len(tokens), vocabulary): of an image those after its last result."""
+        return self.all_logits(tokens, images)[self.ends]

@@ -188,6 +188,18 @@ def test_quantised_text(tmp_path, reference):
     assert 1e-8 < nmse(got, exact) < 1e-2
 
 
+def test_quantised_tower(tmp_path, reference):
+    small = tmp_path / "q8_0.gguf"
+    subprocess.run([os.environ["INFER_BIN"], "quantize", TOWER, small, "q8_0"], check=True,
+                   capture_output=True)
+    assert small.stat().st_size < 0.7 * TOWER.stat().st_size
+    tokens, sizes = CASES["two"]
+    made = [of(tmp_path, *size) for size in sizes]
+    exact = reference.logits(tokens, [pixels for _, pixels in made])
+    got = evaluate(tmp_path, tokens, [path for path, _ in made], tower=small)
+    assert 1e-8 < nmse(got, exact) < 1e-2
+
+
 def test_kernels_of_one_image_are_a_still_image(tmp_path):
     """A file may hold the sum of both kernels alone."""
     metadata, tensors = gguf.read(TOWER)

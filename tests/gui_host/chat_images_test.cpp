@@ -32,7 +32,7 @@ Json message(Json content) { return {{"role", "user"}, {"content", std::move(con
 Json text_part(const char* text) { return {{"type", "text"}, {"text", text}}; }
 Json address(Json url) { return {{"type", "image_url"}, {"image_url", {{"url", std::move(url)}}}}; }
 
-GenerateOptions greedy(int32_t tokens) {
+GenerateOptions likeliest(int32_t tokens) {
   GenerateOptions options;
   options.max_tokens = tokens;
   options.sampling.temperature = 0;
@@ -213,12 +213,12 @@ TEST_CASE("a conversation shows images, and a further turn computes what is new"
   conversation.messages() =
       Json::array({message(Json::array({image_part(png("tall.png")), text_part("What is it?")}))});
   const int64_t counted = conversation.count().value();
-  const Answer first = conversation.answer(greedy(6), {}).value();
+  const Answer first = conversation.answer(likeliest(6), {}).value();
   CHECK(first.result.prompt_tokens == counted);
   CHECK(first.computed_tokens == counted);
   CHECK(counted > 15);
   conversation.messages().push_back(message("And now?"));
-  const Answer second = conversation.answer(greedy(6), {}).value();
+  const Answer second = conversation.answer(likeliest(6), {}).value();
   CHECK(second.computed_tokens < counted);
   // The messages hold the image still.
   CHECK(conversation.messages()[0]["content"][0]["type"] == "image_url");
@@ -226,7 +226,7 @@ TEST_CASE("a conversation shows images, and a further turn computes what is new"
   auto other = Conversation::open(*engine, "", Json::object());
   (*other)->messages() = Json::array(
       {message(Json::array({image_part(png("blocks.png")), text_part("What is it?")}))});
-  const Answer another = (*other)->answer(greedy(6), {}).value();
+  const Answer another = (*other)->answer(likeliest(6), {}).value();
   CHECK(another.content != first.content);
   CHECK(another.result.prompt_tokens == counted - 3);
 }
@@ -237,12 +237,12 @@ TEST_CASE("a conversation with a damaged image, or with a model that sees none, 
   const Json damaged =
       Json::array({message(Json::array({image_part(png("tall.png").substr(0, 300))}))});
   (*opened)->messages() = damaged;
-  const auto answer = (*opened)->answer(greedy(6), {});
+  const auto answer = (*opened)->answer(likeliest(6), {});
   REQUIRE(!answer.has_value());
   CHECK(answer.error().code() == StatusCode::bad_file);
   CHECK((*opened)->messages() == damaged);
   (*opened)->messages() = Json::array({message("Hello")});
-  CHECK((*opened)->answer(greedy(6), {}).has_value());
+  CHECK((*opened)->answer(likeliest(6), {}).has_value());
 
   LoadOptions options;
   options.threads = 1;
@@ -250,7 +250,7 @@ TEST_CASE("a conversation with a damaged image, or with a model that sees none, 
   const auto blind = Engine::load(data_path("vision/tiny.gguf"), options).value();
   auto other = Conversation::open(*blind, "", Json::object());
   (*other)->messages() = Json::array({message(Json::array({image_part(png("tall.png"))}))});
-  const auto refused = (*other)->answer(greedy(6), {});
+  const auto refused = (*other)->answer(likeliest(6), {});
   REQUIRE(!refused.has_value());
   CHECK(refused.error().code() == StatusCode::unsupported);
 }

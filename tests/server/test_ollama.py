@@ -84,7 +84,7 @@ def test_what_is_there(service):
 @pytest.mark.parametrize("change, why", [
     ({"options": {"temperature": "x"}}, "options.temperature"), ({"options": []}, "options"),
     ({"format": "xml"}, "format"), ({"messages": {}}, "messages"),
-    ({"messages": [{"role": "user", "content": "x", "images": ["AAAA"]}]}, "messages[0].images"),
+    ({"messages": [{"role": "user", "content": "x", "images": [5]}]}, "messages[0].images"),
 ])
 def test_what_is_wrong_is_named(service, change, why):
     status, _, text = service.ask("POST", "/api/chat", STORY | change)

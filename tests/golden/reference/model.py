@@ -18,7 +18,7 @@ INTERLEAVED = LATENT | {"llama", "smollm3", "granite", "granitemoe", "glm4", "co
                "cohere2", "ernie4_5", "ernie4_5-moe", "mistral3",
                "llama4", "arcee", "muse-glimmer"}
 # Architectures with an RMSNorm on every head of queries and keys.
-HEAD_NORMS = {"qwen3", "qwen3moe", "gemma3", "apertus", "glm4moe", "exaone4", "dots1",
+HEAD_NORMS = {"qwen3", "qwen3moe", "qwen3vl", "gemma3", "apertus", "glm4moe", "exaone4", "dots1",
               "afmoe", "exaone-moe", "muse-glimmer"}
 # Architectures with a LayerNorm that attention and feed-forward share: they lie side by side.
 PARALLEL = {"command-r", "cohere2"}

@@ -16,6 +16,7 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   auto model = std::make_unique<DecoderModel>(r, op::Rope::Style::half_split);
   for (AttentionBlock& block : model->attention) block.qk_norm = AttentionBlock::QkNorm::per_head;
   read_axes(r, model->mutable_info().ropes[0], true);
+  model->mutable_info().image_layers = r.get_int("n_deepstack_layers", -1, 0, 1024);
   return DecoderModel::finish(std::move(model), r);
 }
 

@@ -64,7 +64,9 @@ void join_parts(Json& messages, const std::string& image) {
 }  // namespace
 
 bool decode_base64(std::string_view text, std::string& bytes) {
-  while (text.ends_with('=')) text.remove_suffix(1);
+  while (text.ends_with('=') || text.ends_with('\n') || text.ends_with('\r')) {
+    text.remove_suffix(1);
+  }
   bytes.clear();
   bytes.reserve(text.size() / 4 * 3 + 2);
   uint32_t bits = 0;

@@ -61,7 +61,7 @@ constexpr Habit kHabits[] = {
      "gguf_set_metadata.py of the package gguf"},
     {"--lora --lora-scaled --control-vector --control-vector-scaled", Takes::value, true,
      "adapters are not supported; merge it into the model first"},
-    {"--mmproj -mm --image --audio", Takes::value, true, "only text is supported"},
+    {"--audio --video", Takes::value, true, "only text and images are supported"},
     {"-sm --split-mode -ts --tensor-split -mg --main-gpu", Takes::value, true,
      "name the devices; each gets layers in proportion to its free memory: --device "
      "vulkan:0,vulkan:1"},

@@ -63,6 +63,8 @@ struct ModelInfo {
   /// Elements of what a row of an image gives: first in place of its token's embedding, then what
   /// is added behind the first layers, one after the other. Empty: the model takes no images.
   std::vector<int64_t> takes_images;
+  /// Layers behind which images add something, by the model's file; -1: it does not say.
+  int64_t image_layers = -1;
   ImageSight sight = ImageSight::causal;  ///< if it takes images
   int64_t more_output_rows = 0;           ///< lists of StepInput::output_rows beyond the first
   // Of a draft head:

@@ -102,8 +102,8 @@ ValueId ModelBuilder::rms_norm(ValueId x, const std::string& name, float eps) {
 
 ValueId ModelBuilder::layer_norm(ValueId x, const std::string& name, float eps, bool each) {
   const auto shape = g.value(x).desc.shape;
-  const int64_t weights = each ? shape[1] : 1;
-  const ValueId scale = weight(name + ".weight", {shape[0], weights});
+  const ValueId scale =
+      each ? weight(name + ".weight", {shape[0], shape[1]}) : weight(name + ".weight", {shape[0]});
   return g.add(op::LayerNorm{eps}, {x, scale, optional_weight(name + ".bias", {shape[0]})});
 }
 

@@ -31,24 +31,26 @@ Result<ImageSize> fit_area(ImageSize size, const TowerInfo& tower, const PixelLi
   const double height = size.height;
   if (size.width < 1 || size.height < 1 ||
       std::max(width, height) > kMostAspect * std::min(width, height)) {
-    return fail(StatusCode::invalid_argument,
-                "an image of {} x {} pixels: expected sides of which one is at most {} times the "
-                "other",
-                size.width, size.height, kMostAspect);
+    return fail(
+        StatusCode::invalid_argument,
+        "an image of {} x {} pixels: expected a longer side of at most {} times the shorter "
+        "one",
+        size.width, size.height, kMostAspect);
   }
   double units_x = std::nearbyint(width / unit);
   double units_y = std::nearbyint(height / unit);
   const double area = units_x * units_y * unit * unit;
-  if (area > most_area) {
-    const double factor = std::sqrt(width * height / most_area);
-    units_x = std::max(1.0, std::floor(width / factor / unit));
-    units_y = std::max(1.0, std::floor(height / factor / unit));
-  } else if (area < least_area) {
+  if (area < least_area) {
     const double factor = std::sqrt(least_area / (width * height));
     units_x = std::ceil(width * factor / unit);
     units_y = std::ceil(height * factor / unit);
   }
-  // A side of one unit may have been rounded up, and small images twice.
+  if (units_x * units_y * unit * unit > most_area) {
+    const double factor = std::sqrt(width * height / most_area);
+    units_x = std::max(1.0, std::floor(width / factor / unit));
+    units_y = std::max(1.0, std::floor(height / factor / unit));
+  }
+  // A side of one unit may have been rounded up.
   const double units = std::max(1.0, std::floor(most_area / (unit * unit)));
   units_x = std::max(1.0, std::min(units_x, std::floor(units / std::min(units_y, units))));
   units_y = std::max(1.0, std::min(units_y, std::floor(units / units_x)));

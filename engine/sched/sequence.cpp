@@ -24,7 +24,7 @@ void Sequence::append_given(std::span<const int32_t> given, bool few,
   for (const ModelImage& image : given_images) {
     while (at < tokens.size() && tokens[at] >= 0) ++at;
     images.push_back({static_cast<int64_t>(at), image.rows->count(), image.rows});
-    at += image.tokens.size();
+    at += image.rows->tokens.size();
   }
   if (!few) return;
   generated.resize(begin, false);

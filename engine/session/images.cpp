@@ -115,8 +115,8 @@ Result<std::vector<int32_t>> Engine::place_images(std::span<const int32_t> promp
     const auto places = std::ranges::count(prompt, impl_->image_token);
     if (impl_->image_text.empty() ? !images.empty() : places != std::ssize(images)) {
       return fail(StatusCode::invalid_argument,
-                  "the prompt has {} places for images ({}), and {} images are given",
-                  impl_->image_text.empty() ? 0 : places, impl_->image_text, images.size());
+                  "images: expected as many as the prompt has places for ({}), {}, found {}",
+                  impl_->image_mark, impl_->image_text.empty() ? 0 : places, images.size());
     }
     std::vector<int32_t> placed;
     size_t next = 0;

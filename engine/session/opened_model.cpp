@@ -321,8 +321,15 @@ Status open_images(OpenedModel& opened, const LoadOptions& options) {
   }
   if (tower.parts > info.layers) {
     return error(StatusCode::bad_file,
-                 "{}: it gives {} layers of the model something, which has {}", options.vision,
-                 tower.parts - 1, info.layers);
+                 "{}: clip.vision.is_deepstack_layers: expected fewer layers than the {} of the "
+                 "model, found {}",
+                 options.vision, info.layers, tower.parts - 1);
+  }
+  if (info.image_layers >= 0 && tower.parts - 1 != info.image_layers) {
+    return error(StatusCode::bad_file,
+                 "{}: clip.vision.is_deepstack_layers: expected {} layers, as the model says, "
+                 "found {}",
+                 options.vision, info.image_layers, tower.parts - 1);
   }
   opened.model->take_images(tower.parts - 1);
   made->weights = std::make_unique<WeightTable>(*made->source);

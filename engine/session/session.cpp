@@ -54,8 +54,8 @@ Status check(const GenerateOptions& options, int64_t vocabulary) {
 
 /// Whether an image's tokens come next.
 bool begins_with(std::span<const int32_t> tokens, const ModelImage& image) {
-  return !image.tokens.empty() && image.rows != nullptr && tokens.size() >= image.tokens.size() &&
-         std::ranges::equal(tokens.first(image.tokens.size()), image.rows->tokens);
+  const std::vector<int32_t>& own = image.rows->tokens;
+  return tokens.size() >= own.size() && std::ranges::equal(tokens.first(own.size()), own);
 }
 
 }  // namespace
@@ -109,10 +109,19 @@ struct Session::Impl {
     INFER_CHECK(idle());
     sequence.cancelled.store(false);
     INFER_CHECK(engine.usable());
-    const int64_t vocabulary = engine.opened.model->info().vocabulary;
+    const ModelInfo& info = engine.opened.model->info();
+    for (const ModelImage& image : images) {
+      if (image.rows != nullptr && image.rows->width == info.embedding &&
+          image.rows->parts == std::ssize(info.takes_images)) {
+        continue;
+      }
+      return error(StatusCode::invalid_argument,
+                   "an image was read by another engine, or by none: it does not fit the model");
+    }
+    const int64_t vocabulary = info.vocabulary;
     for (size_t i = 0; i < tokens.size(); ++i) {
       if (!images.empty() && begins_with(tokens.subspan(i), images.front())) {
-        i += images.front().tokens.size() - 1;
+        i += images.front().rows->tokens.size() - 1;
         images = images.subspan(1);
         continue;
       }

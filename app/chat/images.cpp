@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 
+#include "chat/image_marks.h"
 #include "chat/messages.h"
 #include "chat/template_input.h"
 
@@ -46,6 +48,25 @@ bool decode_uri(std::string_view uri, std::string& file) {
   return form != std::string_view::npos && decode_base64(uri.substr(form + kForm.size()), file);
 }
 
+Result<std::string> read_image_file(const std::string& path) {
+  const auto failed = [&](StatusCode code, std::string_view why) {
+    return tl::unexpected(Status(code, fmt::format("{}: {}", path, why)));
+  };
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return failed(StatusCode::not_found, "the image cannot be opened");
+  std::string bytes;
+  char piece[1 << 16];
+  while (file.read(piece, sizeof(piece)) || file.gcount() > 0) {
+    bytes.append(piece, static_cast<size_t>(file.gcount()));
+    if (bytes.size() > kMostImageBytes) {
+      return failed(StatusCode::bad_file,
+                    fmt::format("expected an image of at most {} bytes", kMostImageBytes));
+    }
+  }
+  if (file.bad()) return failed(StatusCode::io, "the image cannot be read");
+  return bytes;
+}
+
 /// Contents in parts become texts, with `image` in place of each image.
 void join_parts(Json& messages, const std::string& image) {
   for (Json& message : messages) {
@@ -62,6 +83,25 @@ void join_parts(Json& messages, const std::string& image) {
 }
 
 }  // namespace
+
+Result<Json> content_of(const std::string& text) {
+  Json parts = Json::array();
+  const auto add_text = [&](std::string_view part) {
+    if (!part.empty()) parts.push_back({{"type", "text"}, {"text", part}});
+  };
+  const std::vector<ImageMark> marks = image_marks(text);
+  if (marks.empty()) return Json(text);
+  size_t taken = 0;
+  for (const auto& [begin, end, path] : marks) {
+    auto file = read_image_file(path);
+    if (!file) return tl::unexpected(file.error());
+    add_text(std::string_view(text).substr(taken, begin - taken));
+    parts.push_back(image_part(*file));
+    taken = end;
+  }
+  add_text(std::string_view(text).substr(taken));
+  return parts;
+}
 
 bool decode_base64(std::string_view text, std::string& bytes) {
   while (text.ends_with('=') || text.ends_with('\n') || text.ends_with('\r')) {

@@ -15,6 +15,13 @@ namespace infer::chat {
 /// with the file in a data URI.
 nlohmann::ordered_json image_part(std::string_view file);
 
+/// The largest file of an image that is read, in bytes.
+inline constexpr size_t kMostImageBytes = size_t{64} << 20;
+
+/// The content of a message with this text: parts, if the text names images (image_marks()); else
+/// the text. not_found or io: a file cannot be read; bad_file: it has more than kMostImageBytes.
+Result<nlohmann::ordered_json> content_of(const std::string& text);
+
 /// The bytes that a text in base64 stands for, with or without padding at its end. False if it is
 /// none.
 bool decode_base64(std::string_view text, std::string& bytes);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "chat/image_marks.h"
 #include "gui/host/system_theme.h"
 #include "gui/keys.h"
 #include "gui/panes/toast_view.h"
@@ -211,10 +212,13 @@ void App::sample() {
 }
 
 void App::drop(const std::vector<std::string>& paths) {
-  // Conversations are imported, everything else is taken for a model.
+  // Conversations are imported, images go into the message, everything else is taken for a model.
   for (const std::string& path : paths) {
     if (path.ends_with(".json")) {
       chat_.import(path);
+    } else if (chat::names_image(path)) {
+      page_ = Page::chat;
+      chat_pane_.attach(path);
     } else {
       page_ = Page::models;
       models_.plan(path);

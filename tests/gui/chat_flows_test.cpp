@@ -419,6 +419,35 @@ TEST_CASE("chat: a conversation is exported as Markdown and as JSON, which can b
   REQUIRE(f.driver->wait([&] { return f.app->chat().list().size() == 2; }));
 }
 
+TEST_CASE("chat: an image that is dropped goes into the message, and the model sees it") {
+  NEEDS_WINDOW();
+  Fixture f(AppOptions{});
+  const auto data = [](const char* name) {
+    return std::string(INFER_SOURCE_DIR) + "/tests/data/vision/" + name;
+  };
+  f.app->drop({data("tiny.gguf")});
+  REQUIRE(f.driver->wait([&] { return f.app->models().planned() != nullptr; }));
+  const int64_t blind = f.app->models().planned()->plan.total;
+  f.driver->fill("models/right/plan/vision", data("tiny-mmproj.gguf"));
+  f.driver->click("models/right/plan/draft");  // the field is left
+  REQUIRE(f.driver->wait([&] {
+    const Planned* planned = f.app->models().planned();
+    return !f.app->models().is_planning() && planned->status.ok() && planned->plan.total > blind;
+  }));
+  f.driver->click("models/right/plan/load");
+  f.wait_for_model();
+  f.app->drop({data("tall.png")});
+  f.driver->frames(3);
+  const std::string mark = "![tall.png](<" + data("tall.png") + ">)";
+  CHECK(f.driver->text("chat/middle/composer/message") == mark + "\n");
+  f.ask(mark + "\nWhat is it?");
+  const conversations::Statistics seen = f.shown().back().message->statistics;
+  CHECK(seen.generated_tokens > 0);
+  CHECK(seen.prompt_tokens > 15);  // rows of the image alone
+  f.ask("![gone.png](</nowhere/gone.png>) And this?");
+  CHECK(f.driver->reads("/nowhere/gone.png: the image cannot be opened"));
+}
+
 TEST_CASE("chat: a file that is no export says what is wrong") {
   NEEDS_WINDOW();
   Fixture f;

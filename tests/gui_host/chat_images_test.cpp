@@ -5,6 +5,7 @@
 #include <random>
 
 #include "chat/conversation.h"
+#include "chat/image_marks.h"
 #include "chat/images.h"
 #include "tests/support.h"
 
@@ -253,4 +254,39 @@ TEST_CASE("a conversation with a damaged image, or with a model that sees none, 
   const auto refused = (*other)->answer(likeliest(6), {});
   REQUIRE(!refused.has_value());
   CHECK(refused.error().code() == StatusCode::unsupported);
+}
+
+TEST_CASE("texts name images as Markdown does") {
+  const auto paths = [](const std::string& text) {
+    std::vector<std::string> found;
+    for (const ImageMark& mark : image_marks(text)) found.push_back(mark.path);
+    return found;
+  };
+  using Paths = std::vector<std::string>;
+  CHECK(paths("").empty());
+  CHECK(paths("![a](</b c/d (1).PNG>) and ![](/e.jpeg)![x](file:///f.webp)") ==
+        Paths{"/b c/d (1).PNG", "/e.jpeg", "/f.webp"});
+  for (const char* other :
+       {"![a](b.png)", "![a](https://host/b.png)", "[a](/b.png)", "![a](/b.txt)", "![a](/b.png",
+        "![a](</b.png)", "![a]\n(/b.png)", "![a\n](/b.png)", "![a](/b c.png)", "![](", "!["}) {
+    CAPTURE(other);
+    CHECK(paths(other).empty());
+  }
+  CHECK(paths(image_mark("/a b/[c].jpg")) == Paths{"/a b/[c].jpg"});
+  CHECK(image_mark("/a/b.png") == "![b.png](</a/b.png>)");
+}
+
+TEST_CASE("the content of a message with images is their files and the texts between them") {
+  const std::string path = data_path("vision/tall.png");
+  CHECK(content_of("Nothing to see ![here](https://host/x.png).").value() ==
+        "Nothing to see ![here](https://host/x.png).");
+  const Json parts = content_of("Before " + image_mark(path) + "\nafter").value();
+  REQUIRE(parts.size() == 3);
+  CHECK(parts[0] == text_part("Before "));
+  CHECK(parts[1] == image_part(png("tall.png")));
+  CHECK(parts[2] == text_part("\nafter"));
+  const auto gone = content_of("![x](/nowhere/x.png)");
+  REQUIRE(!gone.has_value());
+  CHECK(gone.error().code() == StatusCode::not_found);
+  CHECK(gone.error().message().find("/nowhere/x.png") != std::string::npos);
 }

@@ -169,7 +169,9 @@ Status Answers::generate(Talk& talk, const AnswerRequest& request, AnswerEnded& 
   const auto opened = conversation_of(talk, request.form);
   if (!opened) return opened.error();
   chat::Conversation& conversation = **opened;
-  conversation.messages() = messages_json(request.messages);
+  auto messages = messages_json(request.messages, engine_.reads_images());
+  if (!messages) return messages.error();
+  conversation.messages() = *std::move(messages);
   GenerateOptions options = request.options;
   options.on_logprobs = {};
   options.logprobs = -1;

@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "chat/images.h"
 #include "chat/named_templates.h"
 #include "hub/bounded_json.h"
 
@@ -13,10 +14,19 @@ using chat::Json;
 
 constexpr int kMostLevels = 100;
 
-}  // namespace
-
-Json message_json(const Message& message) {
+Result<Json> message_json(const Message& message, bool sees) {
   Json json = {{"role", message.role}, {"content", message.content}};
+  if (message.role == "user") {
+    auto content = chat::content_of(message.content);
+    if (!content) return tl::unexpected(content.error());
+    if (content->is_array() && !sees) {
+      return tl::unexpected(
+          Status(StatusCode::unsupported,
+                 "the model was loaded without a file that reads images: on the page of models, "
+                 "name one (mmproj) and load the model again"));
+    }
+    json["content"] = *std::move(content);
+  }
   if (!message.reasoning.empty()) json["reasoning_content"] = message.reasoning;
   for (const ToolCall& call : message.calls) {
     json["tool_calls"].push_back(chat::tool_call_json(call));
@@ -26,9 +36,15 @@ Json message_json(const Message& message) {
   return json;
 }
 
-Json messages_json(const std::vector<Message>& messages) {
+}  // namespace
+
+Result<Json> messages_json(const std::vector<Message>& messages, bool sees) {
   Json json = Json::array();
-  for (const Message& message : messages) json.push_back(message_json(message));
+  for (const Message& message : messages) {
+    auto made = message_json(message, sees);
+    if (!made) return made;
+    json.push_back(*std::move(made));
+  }
   return json;
 }
 

@@ -7,8 +7,9 @@
 
 namespace infer::gui {
 
-chat::Json message_json(const Message& message);
-chat::Json messages_json(const std::vector<Message>& messages);
+/// `sees`: the model reads images. Those that messages of the user name (chat::content_of()) are
+/// read. unsupported: the model reads none; other errors are those of content_of().
+Result<chat::Json> messages_json(const std::vector<Message>& messages, bool sees);
 /// The variables of a template besides the messages. invalid_argument: the tools or the variables
 /// are not JSON of the kind that is expected.
 Result<chat::Json> variables_json(const ChatForm& form);

@@ -55,10 +55,12 @@ Status count_tokens(Model& model, const CountRequest& request, Counted& counted)
   const auto draft = model.engine->tokenize(request.draft, {false, false});
   if (!draft) return draft.error();
   counted.draft_tokens = static_cast<int64_t>(draft->size());
-  chat::Json& messages = model.counted->messages();
-  messages = messages_json(request.messages);
-  if (!request.draft.empty()) messages.push_back(message_json({"user", request.draft}));
+  std::vector<Message> messages = request.messages;
+  if (!request.draft.empty()) messages.push_back({"user", request.draft});
   if (messages.empty()) return {};
+  auto json = messages_json(messages, model.engine->reads_images());
+  if (!json) return json.error();
+  model.counted->messages() = *std::move(json);
   const Result<int64_t> tokens = model.counted->count();
   if (!tokens) return tokens.error();
   counted.tokens = *tokens;

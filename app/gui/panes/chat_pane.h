@@ -15,6 +15,8 @@ class ChatPane {
   void draw();
   void take_shortcuts();
   float composer_height() const { return composer_.height(); }
+  /// Adds an image's file to the message that is being written.
+  void attach(const std::string& path);
   bool has_draft() const { return !composer_.is_empty(); }
   void restyle() { transcript_.restyle(); }
   /// Another page is shown, or the window is closed.

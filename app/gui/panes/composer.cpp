@@ -35,6 +35,13 @@ void Composer::follow_conversation() {
   }
 }
 
+void Composer::add_line(const std::string& line) {
+  follow_conversation();
+  if (!draft_.empty() && !draft_.ends_with('\n')) draft_ += '\n';
+  draft_ += line + '\n';
+  focus_ = true;
+}
+
 void Composer::draw() {
   const ui::Scope scope("composer");
   follow_conversation();

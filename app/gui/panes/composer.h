@@ -15,6 +15,8 @@ class Composer {
   float height() const;
   void draw();
   void focus() { focus_ = true; }
+  /// Adds a line to what is being written.
+  void add_line(const std::string& line);
   /// Whether it had the keyboard in the last frame.
   bool is_active() const { return active_; }
   bool is_empty() const { return draft_.empty(); }

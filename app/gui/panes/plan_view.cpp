@@ -70,6 +70,19 @@ void draw_speed(const SpeedEstimate& speed) {
   if (!speed.note.empty()) ui::faint(speed.note, "speed note");
 }
 
+/// A field for a path; true once it was changed. `shown`: what the field holds meanwhile.
+bool edit_path(const char* label, const char* name, const char* hint, std::string& shown,
+               std::string& path) {
+  ui::label(label, label_width());
+  ui::input(name, shown, {.hint = hint});
+  if (ImGui::IsItemDeactivatedAfterEdit()) {
+    path = shown;
+    return true;
+  }
+  if (!ImGui::IsItemActive()) shown = path;
+  return false;
+}
+
 }  // namespace
 
 void draw_memory_bars(const MemoryReport& memory, const std::vector<DeviceDescription>& devices,
@@ -244,14 +257,12 @@ bool PlanView::draw_options() {
     options.batch_rows = static_cast<int32_t>(rows);
     changed = true;
   }
-  ui::label("Draft model", label_width());
-  ui::input("draft", draft_, {.hint = "path of a small model, or nothing"});
-  if (ImGui::IsItemDeactivatedAfterEdit()) {
-    options.draft_model = draft_;
-    changed = true;
-  } else if (!ImGui::IsItemActive()) {
-    draft_ = options.draft_model;
-  }
+  changed = edit_path("Draft model", "draft", "path of a small model, or nothing", draft_,
+                      options.draft_model) ||
+            changed;
+  changed = edit_path("Images", "vision", "path of a file that reads images (mmproj), or nothing",
+                      vision_, options.vision) ||
+            changed;
   return changed;
 }
 

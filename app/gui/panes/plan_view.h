@@ -23,7 +23,7 @@ class PlanView {
   void draw_loaded();
 
   ModelState& models_;
-  std::string draft_;
+  std::string draft_, vision_;
   std::string absent_;       ///< as it is typed
   bool plans_away_ = false;  ///< for a device that is not present
 };

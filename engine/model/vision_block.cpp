@@ -1,8 +1,14 @@
 #include "engine/model/vision_block.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 namespace infer {
+
+std::string vision_name(int64_t layer, const char* part) {
+  return fmt::format("v.blk.{}.{}", layer, part);
+}
 
 VisionBlock read_vision_block(HparamReader& r, ModelInfo& info) {
   VisionBlock block;
@@ -27,7 +33,7 @@ VisionBlock read_vision_block(HparamReader& r, ModelInfo& info) {
 }
 
 ValueId vision_layer(ModelBuilder& m, ValueId x, int64_t layer, const VisionBlock& block) {
-  const auto name = [&](const char* part) { return "v." + block_name(layer, part); };
+  const auto name = [&](const char* part) { return vision_name(layer, part); };
   const auto norm = [&](ValueId of, const char* part) {
     return block.rms_norms ? m.rms_norm(of, name(part) + ".weight", block.eps)
                            : m.layer_norm(of, name(part), block.eps);

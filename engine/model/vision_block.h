@@ -1,10 +1,15 @@
 // The encoder's layers that vision towers share.
 #pragma once
 
+#include <string>
+
 #include "engine/model/builder.h"
 #include "engine/model/hparams.h"
 
 namespace infer {
+
+/// "v.blk.7.attn_q".
+std::string vision_name(int64_t layer, const char* part);
 
 /// A pre-norm layer of an encoder in which all patches of an image see each other:
 ///   x ← x + attention(norm(x));  x ← x + down(activation(up(norm(x))))

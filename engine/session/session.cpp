@@ -115,8 +115,9 @@ struct Session::Impl {
           image.rows->parts == std::ssize(info.takes_images)) {
         continue;
       }
-      return error(StatusCode::invalid_argument,
-                   "an image was read by another engine, or by none: it does not fit the model");
+      return error(
+          StatusCode::invalid_argument,
+          "images: one was read by another engine, or by none, and does not fit the model");
     }
     const int64_t vocabulary = info.vocabulary;
     for (size_t i = 0; i < tokens.size(); ++i) {

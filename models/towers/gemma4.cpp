@@ -153,7 +153,7 @@ class Gemma4 final : public Tower {
   }
 
   ValueId add_layer(ModelBuilder& m, ValueId x, int64_t layer) const {
-    const auto name = [&](const char* part) { return "v." + block_name(layer, part); };
+    const auto name = [&](const char* part) { return vision_name(layer, part); };
     const auto norm = [&](ValueId of, const char* part) {
       return m.rms_norm(of, name(part) + ".weight", block_.eps);
     };

@@ -444,8 +444,10 @@ TEST_CASE("chat: an image that is dropped goes into the message, and the model s
   const conversations::Statistics seen = f.shown().back().message->statistics;
   CHECK(seen.generated_tokens > 0);
   CHECK(seen.prompt_tokens > 15);  // rows of the image alone
-  f.ask("![gone.png](</nowhere/gone.png>) And this?");
-  CHECK(f.driver->reads("/nowhere/gone.png: the image cannot be opened"));
+  f.driver->fill("chat/middle/composer/message", "![gone.png](</nowhere/gone.png>) And this?");
+  f.driver->click("chat/middle/composer/send");
+  REQUIRE(f.driver->wait(
+      [&] { return f.driver->reads("/nowhere/gone.png: the image cannot be opened"); }));
 }
 
 TEST_CASE("chat: a file that is no export says what is wrong") {

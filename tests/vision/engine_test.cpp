@@ -82,7 +82,7 @@ TEST_CASE("places for images in texts and prompts") {
        {std::vector{5}, {mark}, {mark, mark, mark}, std::vector<int32_t>{}}) {
     const auto placed = engine->place_images(wrong, both);
     REQUIRE(!placed.has_value());
-    refused(placed.error(), StatusCode::invalid_argument, "2 images");
+    refused(placed.error(), StatusCode::invalid_argument, "found 2");
   }
   CHECK(!engine->place_images(std::vector{mark}, {}).has_value());
   LoadOptions blind = seeing();
@@ -105,6 +105,18 @@ TEST_CASE("sessions with images are not saved, and such prompts have no log-prob
   GenerateOptions options = greedy(5, prompt);
   options.prompt_logprobs = 2;
   refused(options, prompt.tokens, *open(*engine), StatusCode::unsupported, "prompt_logprobs");
+}
+
+TEST_CASE("images that another engine has read are refused where they do not fit the model") {
+  const auto engine = load(seeing(), kSeeing);
+  const Prompt prompt = usual(*engine);
+  LoadOptions blind = seeing();
+  blind.vision = "";
+  for (const std::string& path : {kSeeing, data_path("golden/llama-q4_0.gguf")}) {
+    const auto other = load(blind, path);
+    refused(greedy(5, prompt), prompt.tokens, *open(*other), StatusCode::invalid_argument,
+            "images");
+  }
 }
 
 TEST_CASE("images that the prompt does not have, or has otherwise, are refused") {
@@ -132,8 +144,7 @@ TEST_CASE("images that the prompt does not have, or has otherwise, are refused")
   refused(with({one, two}), part, *session, wrong, "vocabulary");
   refused(with({ModelImage{one.tokens, two.rows}, two}), prompt.tokens, *session, wrong,
           "vocabulary");
-  refused(with({ModelImage{one.tokens, nullptr}, two}), prompt.tokens, *session, wrong,
-          "vocabulary");
+  refused(with({ModelImage{one.tokens, nullptr}, two}), prompt.tokens, *session, wrong, "images");
   refused(session->evaluate(prompt.tokens, [](int64_t, std::span<const float>) { return true; }),
           wrong, "vocabulary");
   CHECK(answer(*session, prompt, 5).size() == 5);

@@ -178,12 +178,7 @@ infer_status infer_tokenize(const infer_vocabulary* vocabulary, const char* text
     if (vocabulary == nullptr) return null_argument("vocabulary");
     if (text == nullptr && length > 0) return null_argument("text");
     if (count == nullptr) return null_argument("count");
-    if ((flags & ~uint32_t{INFER_ADD_SPECIAL | INFER_PARSE_SPECIAL}) != 0) {
-      return infer::error(StatusCode::invalid_argument, "unknown flags in {:#x}", flags);
-    }
-    infer::TokenizeOptions options;
-    options.add_special = (flags & INFER_ADD_SPECIAL) != 0;
-    options.parse_special = (flags & INFER_PARSE_SPECIAL) != 0;
+    INFER_TRY_S(const infer::TokenizeOptions options, tokenize_options(flags));
     INFER_TRY_S(const std::vector<int32_t> ids,
                 vocabulary->vocabulary->tokenize({text, length}, options));
     return write_buffer(std::span(ids), tokens, capacity, count);

@@ -22,6 +22,10 @@ struct infer_description {
   std::vector<infer_tensor> tensors;
 };
 
+struct infer_image {
+  infer::ModelImage image;
+};
+
 struct infer_vocabulary {
   std::unique_ptr<infer::Vocabulary> owned;
   const infer::Vocabulary* vocabulary = nullptr;
@@ -61,6 +65,12 @@ infer_status checked(Body&& body) {
 
 /// invalid_argument for a null pointer with a count, and for more tokens than int32_t counts.
 Result<std::span<const int32_t>> token_span(const int32_t* tokens, size_t count);
+
+/// invalid_argument for flags that do not exist.
+Result<infer::TokenizeOptions> tokenize_options(uint32_t flags);
+
+/// invalid_argument for a null pointer among them, or one with a count.
+Result<std::vector<infer::ModelImage>> images_of(const infer_image* const* images, size_t count);
 
 /// "a;b" with ';': {"a", "b"}.
 std::vector<std::string> parts_of(std::string_view text, char separator);

@@ -40,6 +40,16 @@ Result<std::span<const int32_t>> token_span(const int32_t* tokens, size_t count)
   return std::span(tokens, count);
 }
 
+Result<infer::TokenizeOptions> tokenize_options(uint32_t flags) {
+  if ((flags & ~uint32_t{INFER_ADD_SPECIAL | INFER_PARSE_SPECIAL}) != 0) {
+    return fail(StatusCode::invalid_argument, "unknown flags in {:#x}", flags);
+  }
+  infer::TokenizeOptions options;
+  options.add_special = (flags & INFER_ADD_SPECIAL) != 0;
+  options.parse_special = (flags & INFER_PARSE_SPECIAL) != 0;
+  return options;
+}
+
 std::vector<std::string> parts_of(std::string_view text, char separator) {
   std::vector<std::string> parts;
   for (size_t begin = 0; begin <= text.size();) {

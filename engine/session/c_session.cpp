@@ -15,6 +15,7 @@ struct infer_session {
   std::unique_ptr<infer::Session> session;
   int32_t prompt_logprobs = -1;
   infer::LogprobsFn on_prompt_logprobs;
+  std::vector<infer::ModelImage> images;  ///< of the next call that generates
   // The last event points into this.
   infer::GenerateEvent event;
   std::vector<infer_logprob> log_probabilities;
@@ -90,6 +91,7 @@ infer_status with_arguments(infer_session* session, const int32_t* prompt, size_
     INFER_TRY_S(infer::GenerateOptions generate, generate_options(options));
     generate.prompt_logprobs = session->prompt_logprobs;
     generate.on_prompt_logprobs = session->on_prompt_logprobs;
+    generate.images = std::exchange(session->images, {});
     return call(*session->session, tokens, generate);
   });
 }
@@ -148,6 +150,15 @@ infer_status infer_generate(infer_session* session, const int32_t* prompt, size_
                           const auto result = s.generate(tokens, generate, tell);
                           return result ? Status() : result.error();
                         });
+}
+
+infer_status infer_session_set_images(infer_session* session, const infer_image* const* images,
+                                      size_t count) {
+  return checked([&]() -> Status {
+    if (session == nullptr) return null_argument("session");
+    INFER_TRY_S(session->images, images_of(images, count));
+    return {};
+  });
 }
 
 infer_status infer_session_set_prompt_logprobs(infer_session* session, int32_t most_likely,

@@ -563,6 +563,33 @@ typedef struct infer_generate_options {
 /* Sets the defaults; struct_size is sizeof(infer_generate_options). */
 INFER_API void infer_generate_options_init(infer_generate_options* options, size_t struct_size);
 
+/* An image that a model has read. */
+typedef struct infer_image infer_image;
+
+/* Whether the engine was loaded with a file that reads images (infer_load_options.vision). */
+INFER_API int infer_engine_reads_images(const infer_engine* engine);
+/* Reads a PNG, JPEG or WebP file of so many bytes. `name` begins messages. Blocks until computed. The
+ * caller frees the image. INFER_UNSUPPORTED: the engine reads no images. INFER_BAD_FILE: it is no such
+ * file, or damaged. INFER_INVALID_ARGUMENT: its form is beyond what the model takes. */
+INFER_API infer_status infer_image_read(infer_engine* engine, const void* file, size_t size,
+                                        const char* name, infer_image** image);
+INFER_API void infer_image_free(infer_image* image);
+/* What stands for it in a prompt, each below 0; valid as long as the image. */
+INFER_API const int32_t* infer_image_tokens(const infer_image* image, size_t* count);
+/* What stands in a text for an image: a place for it. Empty: the engine reads no images. */
+INFER_API const char* infer_engine_image_text(const infer_engine* engine);
+/* As infer_tokenize(), with the tokens of the images in the text's places, in their order.
+ * INFER_INVALID_ARGUMENT: it has more places than images, or fewer. */
+INFER_API infer_status infer_tokenize_with_images(infer_engine* engine, const char* text,
+                                                  size_t length, uint32_t flags,
+                                                  const infer_image* const* images,
+                                                  size_t image_count, int32_t* tokens,
+                                                  size_t capacity, size_t* count);
+/* The images whose tokens are in the prompt of the session's next call that generates, in their order.
+ * They may be freed after this. */
+INFER_API infer_status infer_session_set_images(infer_session* session,
+                                                const infer_image* const* images, size_t count);
+
 enum {
   INFER_FINISH_STOP = 0,     /* the model ended the text, or a stop string was found */
   INFER_FINISH_LENGTH = 1,   /* max_tokens were generated */

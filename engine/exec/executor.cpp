@@ -48,6 +48,8 @@ void StepBatch::clear() {
   text_tokens.clear();
   last_seen.clear();
   more_output_rows.clear();
+  part_begins.clear();
+  part_ends.clear();
   hidden.clear();
   own_hidden.clear();
   generated = 0;
@@ -495,8 +497,12 @@ void Executor::point_to_inputs(CompiledStep& step, const StepBatch& batch) const
                                : batch.more_output_rows[static_cast<size_t>(value.index) - 1]);
         break;
       case StepInput::output_ends: pointer = bytes_of(batch.output_ends); break;
-      case StepInput::text_begins: pointer = bytes_of(batch.text_begins); break;
-      case StepInput::text_ends: pointer = bytes_of(batch.text_ends); break;
+      case StepInput::text_begins:
+        pointer = bytes_of(value.index == 0 ? batch.text_begins : batch.part_begins);
+        break;
+      case StepInput::text_ends:
+        pointer = bytes_of(value.index == 0 ? batch.text_ends : batch.part_ends);
+        break;
       case StepInput::text_tokens: pointer = bytes_of(batch.text_tokens); break;
       case StepInput::last_seen: pointer = bytes_of(batch.last_seen); break;
       case StepInput::token_types: pointer = bytes_of(batch.token_types); break;
@@ -532,6 +538,10 @@ Status Executor::check_images(const StepBatch& batch) const {
   }
   if (info().sight != ImageSight::causal && !batch.images.empty()) {
     fits = fits && batch.last_seen.size() == batch.tokens.size();
+  }
+  if (info().parted) {
+    fits = fits && batch.part_begins.size() == batch.tokens.size() &&
+           batch.part_ends.size() == batch.tokens.size();
   }
   for (const std::vector<int32_t>& rows : batch.more_output_rows) {
     fits = fits && rows.size() == batch.output_rows.size();

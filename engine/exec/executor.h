@@ -39,6 +39,7 @@ struct StepBatch {
   std::vector<int32_t> last_seen;    ///< with images, if the model's rows of one see each other
   /// Of towers: the lists of StepInput::output_rows beyond the first, as long as that.
   std::vector<std::vector<int32_t>> more_output_rows;
+  std::vector<int32_t> part_begins, part_ends;  ///< of towers: the second division into texts
   // Only of draft heads:
   std::vector<float> hidden;      ///< [rows][ModelInfo::takes_hidden]
   std::vector<float> own_hidden;  ///< [rows][ModelInfo::takes_own]

@@ -28,7 +28,9 @@ enum class StepInput : uint8_t {
   output_rows,  ///< i32 [1, 1, outputs] rows that return results; `index` selects one of several
                 ///< lists
   output_ends,  ///< i32 [1, 1, outputs] one past the last row of a result over several rows
-  text_begins,  ///< i32 [1, 1, rows] first row of the row's text, where texts are computed at once
+  /// i32 [1, 1, rows] first row of the row's text, where texts are computed at once; `index`
+  /// selects one of several divisions of the rows into texts
+  text_begins,
   text_ends,    ///< i32 [1, 1, rows] one past the last row of the row's text
   token_types,  ///< i32 [1, 1, rows] 0, or 1 in the second of two texts that are given together
   last_seen,    ///< i32 [1, 1, rows] the last slot that a row sees, of images whose rows see each

@@ -66,7 +66,8 @@ struct ModelInfo {
   /// Layers behind which images add something, by the model's file; -1: it does not say.
   int64_t image_layers = -1;
   ImageSight sight = ImageSight::causal;  ///< if it takes images
-  int64_t more_output_rows = 0;           ///< lists of StepInput::output_rows beyond the first
+  bool parted = false;           ///< of a tower: there is a second division of its rows into texts
+  int64_t more_output_rows = 0;  ///< lists of StepInput::output_rows beyond the first
   // Of a draft head:
   int64_t takes_hidden = 0;  ///< elements of a hidden state of the main model that a row takes
   /// The main model's hidden states are to be what leaves its last layer, before the last norm.

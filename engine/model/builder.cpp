@@ -176,9 +176,10 @@ ValueId ModelBuilder::attention(ValueId q, ValueId k, ValueId v, const op::Atten
 }
 
 ValueId ModelBuilder::text_attention(ValueId q, ValueId k, ValueId v,
-                                     const op::TextAttention& params, ValueId sinks) {
-  const ValueId begins = g.input(StepInput::text_begins);
-  const ValueId ends = g.input(StepInput::text_ends);
+                                     const op::TextAttention& params, ValueId sinks,
+                                     int32_t division) {
+  const ValueId begins = g.input(StepInput::text_begins, division);
+  const ValueId ends = g.input(StepInput::text_ends, division);
   return g.merge_heads(g.add(params, {q, k, v, begins, ends, sinks}));
 }
 

@@ -76,9 +76,10 @@ class ModelBuilder {
   /// another layer has stored.
   ValueId attention(ValueId q, ValueId k, ValueId v, const op::Attention& params,
                     ValueId sinks = kNoValue);
-  /// Attends among the rows of each text of the step.
+  /// Attends among the rows of each text of the step. `division`: which of several divisions of the
+  /// rows into texts.
   ValueId text_attention(ValueId q, ValueId k, ValueId v, const op::TextAttention& params,
-                         ValueId sinks = kNoValue);
+                         ValueId sinks = kNoValue, int32_t division = 0);
   /// Keeps only the rows that return results: where vectors are made of all rows, every row.
   ValueId select_outputs(ValueId x);
   /// Whether the model makes vectors of texts: then output_embedding() takes the place of

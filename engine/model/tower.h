@@ -32,8 +32,9 @@ struct TowerStep {
   std::vector<std::vector<float>> inputs;  ///< StepInput::image by index: [patches][width]
   /// The lists of StepInput::output_rows. All have as many rows as there are results.
   std::vector<std::vector<int32_t>> output_rows;
-  std::vector<int32_t> output_ends;  ///< StepInput::output_ends
-  ImageSize grid;                    ///< of the results: columns and rows
+  std::vector<int32_t> output_ends;             ///< StepInput::output_ends
+  std::vector<int32_t> part_begins, part_ends;  ///< by patch: of its window, if the tower has any
+  ImageSize grid;                               ///< of the results: columns and rows
   /// By row of the model's prompt: the result that it is; -1: Tower::line_end(). Empty: the
   /// results.
   std::vector<int32_t> rows;

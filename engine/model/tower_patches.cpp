@@ -62,7 +62,7 @@ ImageSize patch_grid(const Image& image, const TowerInfo& tower) {
           static_cast<int32_t>(image.height / tower.patch)};
 }
 
-TowerStep cut_into_patches(const Image& image, const TowerInfo& tower) {
+TowerStep cut_into_patches(const Image& image, const TowerInfo& tower, int32_t window) {
   const ImageSize patches = patch_grid(image, tower);
   const auto merged = static_cast<int32_t>(tower.merged);
   const auto side = static_cast<int32_t>(tower.patch);
@@ -90,14 +90,29 @@ TowerStep cut_into_patches(const Image& image, const TowerInfo& tower) {
       }
     }
   };
-  for (int32_t row = 0; row < patches.height; row += merged) {
-    for (int32_t column = 0; column < patches.width; column += merged) {
-      step.output_ends.push_back(static_cast<int32_t>(step.positions.size()) + merged * merged);
-      for (int32_t i = 0; i < merged * merged; ++i) {
-        step.output_rows[static_cast<size_t>(i)].push_back(
-            static_cast<int32_t>(step.positions.size()));
-        add_patch(row + i / merged, column + i % merged);
+  const auto cells = static_cast<size_t>(step.grid.width) * static_cast<size_t>(step.grid.height);
+  step.output_ends.resize(cells);
+  for (std::vector<int32_t>& rows : step.output_rows) rows.resize(cells);
+  const auto add_square = [&](int32_t row, int32_t column) {
+    const auto cell = static_cast<size_t>(row * step.grid.width + column);
+    for (int32_t i = 0; i < merged * merged; ++i) {
+      step.output_rows[static_cast<size_t>(i)][cell] = static_cast<int32_t>(step.positions.size());
+      add_patch(row * merged + i / merged, column * merged + i % merged);
+    }
+    step.output_ends[cell] = static_cast<int32_t>(step.positions.size());
+  };
+  const int32_t across = window > 0 ? window : std::max(step.grid.width, step.grid.height);
+  for (int32_t top = 0; top < step.grid.height; top += across) {
+    for (int32_t left = 0; left < step.grid.width; left += across) {
+      const auto begin = static_cast<int32_t>(step.positions.size());
+      for (int32_t row = top; row < std::min(top + across, step.grid.height); ++row) {
+        for (int32_t column = left; column < std::min(left + across, step.grid.width); ++column) {
+          add_square(row, column);
+        }
       }
+      if (window == 0) continue;
+      step.part_begins.resize(step.positions.size(), begin);
+      step.part_ends.resize(step.positions.size(), static_cast<int32_t>(step.positions.size()));
     }
   }
   return step;

@@ -28,8 +28,10 @@ ImageSize patch_grid(const Image& image, const TowerInfo& tower);
 /// Patches in squares of merged · merged, the squares row by row and the patches of each row by
 /// row: positions (row, column), one input of values less the mean and divided by the deviation,
 /// [3] colours of [patch][patch] pixels, and lists of output rows: list i has the i-th patch of
-/// each square, which ends at output_ends.
-TowerStep cut_into_patches(const Image& image, const TowerInfo& tower);
+/// each square, which ends at output_ends. With `window`, the squares of each window of
+/// window · window squares follow each other, and the step says which patches are in one; windows
+/// begin at the left upper corner, and those at the other edges may have less.
+TowerStep cut_into_patches(const Image& image, const TowerInfo& tower, int32_t window = 0);
 
 /// The patches of a square one after the other: x [n, 1, patches] → [n · merged², 1, results].
 ValueId merge_patches(ModelBuilder& m, ValueId x, const TowerInfo& tower);

@@ -13,7 +13,6 @@ std::string vision_name(int64_t layer, const char* part) {
 VisionBlock read_vision_block(HparamReader& r, ModelInfo& info) {
   VisionBlock block;
   block.width = r.need_int("vision.embedding_length", 4, 1 << 20);
-  block.feed_forward = r.need_int("vision.feed_forward_length", 1, 1 << 20);
   block.heads = r.need_int("vision.attention.head_count", 1, 1 << 12);
   block.eps = r.epsilon("vision.attention.layer_norm_epsilon");
   if (block.width % block.heads != 0 || block.width / block.heads % 4 != 0) {
@@ -23,6 +22,11 @@ VisionBlock read_vision_block(HparamReader& r, ModelInfo& info) {
                       r.metadata().source(), block.width, block.heads));
     block.heads = 1;
     block.width = 4;
+  }
+  block.feed_forward = block.width;
+  if (const Weight* up = r.source().find("v.blk.0.ffn_up.weight"); up != nullptr) {
+    block.swapped = up->desc.shape[0] != block.width;
+    block.feed_forward = up->desc.shape[block.swapped ? 0 : 1];
   }
   info.architecture = "clip";
   info.layers = r.need_int("vision.block_count", 1, 1 << 10);
@@ -53,18 +57,19 @@ ValueId vision_layer(ModelBuilder& m, ValueId x, int64_t layer, const VisionBloc
   for (ValueId& part : parts) part = m.g.split_heads(part, block.heads);
   for (int i = 0; i < 2 && block.rotate; ++i) parts[i] = m.rope(parts[i], block.style);
   const float scale = 1.0f / std::sqrt(static_cast<float>(block.width / block.heads));
-  const ValueId mixed = m.text_attention(parts[0], parts[1], parts[2], {.scale = scale});
+  const ValueId mixed =
+      m.text_attention(parts[0], parts[1], parts[2], {.scale = scale}, kNoValue, block.division);
   x = m.add(x, m.linear(mixed, name("attn_out"), block.width));
   m.g.set_unit({UnitKind::feed_forward, static_cast<int32_t>(layer)});
   h = norm(x, "ln2");
-  ValueId up = m.linear(h, name("ffn_up"), block.feed_forward);
+  ValueId up = m.linear(h, name(block.swapped ? "ffn_down" : "ffn_up"), block.feed_forward);
   if (m.has(name("ffn_gate.weight"))) {
     const ValueId gate = m.linear(h, name("ffn_gate"), block.feed_forward);
     up = m.g.add(op::Glu{block.gated}, {gate, up});
   } else {
     up = m.g.add(op::Gelu{block.activation}, {up});
   }
-  return m.add(x, m.linear(up, name("ffn_down"), block.width));
+  return m.add(x, m.linear(up, name(block.swapped ? "ffn_up" : "ffn_down"), block.width));
 }
 
 }  // namespace infer

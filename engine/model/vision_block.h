@@ -19,17 +19,19 @@ struct VisionBlock {
   int64_t width = 0;
   int64_t heads = 1;
   int64_t feed_forward = 0;
+  bool swapped = false;  ///< "ffn_up" and "ffn_down" have each other's names, as in older files
   float eps = 1e-6f;
   bool rms_norms = false;  ///< in place of LayerNorm
   op::Gelu::Kind activation = op::Gelu::Kind::exact;
   op::Glu::Kind gated = op::Glu::Kind::silu;
-  bool rotate = false;  ///< RoPE 0 on q and k
+  bool rotate = false;   ///< RoPE 0 on q and k
+  int32_t division = 0;  ///< of the image's patches: text_attention()
   op::Rope::Style style = op::Rope::Style::half_split;
 };
 
-/// `clip.vision.` embedding_length, feed_forward_length, attention.head_count and
-/// layer_norm_epsilon; sets what all towers say of themselves in `info`: architecture, layers,
-/// width, no cache.
+/// `clip.vision.` embedding_length, attention.head_count and layer_norm_epsilon, and the width of
+/// the first layer's feed-forward, which the key of some files does not have; sets what all towers
+/// say of themselves in `info`: architecture, layers, width, no cache.
 VisionBlock read_vision_block(HparamReader& r, ModelInfo& info);
 
 /// x [width, 1, patches] → the same shape. Sets the units of the nodes.

@@ -83,7 +83,7 @@ int64_t host_bytes(const ModelInfo& info, int64_t rows, int64_t outputs, int64_t
       (2 * (info.takes_hidden + info.takes_own) + (info.returns_hidden ? info.hidden_width() : 0));
   int64_t images = 0;
   for (const int64_t width : info.takes_images) images += 2 * int64_t{sizeof(float)} * width * rows;
-  images += 2 * kId * info.more_output_rows * outputs;
+  images += 2 * kId * (info.more_output_rows * outputs + (info.parted ? 2 * rows : 0));
   const int64_t tokens = 2 * kId * context + kCachedPage * (context / kPageTokens);
   return rope_table_bytes(info, rows) + inputs + images + states + tokens +
          kCandidate * info.vocabulary;

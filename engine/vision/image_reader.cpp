@@ -63,6 +63,8 @@ Result<std::shared_ptr<const ImageRows>> ImageReader::read(const ReadyImage& ima
   batch.images = std::move(step.inputs);
   batch.output_rows = std::move(step.output_rows.front());
   batch.output_ends = std::move(step.output_ends);
+  batch.part_begins = std::move(step.part_begins);
+  batch.part_ends = std::move(step.part_ends);
   const int64_t more = opened_.tower->info().more_output_rows;
   for (int64_t i = 1; i <= more; ++i) {
     batch.more_output_rows.push_back(std::move(step.output_rows[static_cast<size_t>(i)]));

@@ -1,0 +1,92 @@
+// The towers of Qwen2-VL (Wang et al. 2024) and Qwen2.5-VL (Bai et al. 2025): a pre-norm encoder
+// with 2-D RoPE, in the second one with RMSNorm, SwiGLU, and layers whose patches see their window
+// alone. Four patches, two by two, make one result.
+#include <algorithm>
+
+#include "engine/model/tower.h"
+#include "engine/model/tower_patches.h"
+#include "engine/model/vision_block.h"
+
+namespace infer {
+namespace {
+
+class Qwen2Vl final : public Tower {
+ public:
+  Qwen2Vl(HparamReader& r, bool windows) {
+    read_pixels(r);
+    tower_.filter = Filter::bicubic;
+    tower_.merged = r.get_int("vision.spatial_merge_size", 2, 1, 8);
+    tower_.width = r.need_int("vision.projection_dim", 1, 1 << 20);
+    tower_.usual_results = 1280;
+    tower_.axes = true;
+    tower_.token = "<|image_pad|>";
+    tower_.text = "<|vision_start|><|image_pad|><|vision_end|>";
+    limits_ = read_pixel_limits(r, tower_, {56 * 56, 16384 * 28 * 28});
+    block_ = read_vision_block(r, info_);
+    block_.activation = op::Gelu::Kind::sigmoid;
+    block_.rms_norms = windows;
+    block_.rotate = true;
+    info_.parted = windows;
+    info_.takes_images = {3 * tower_.patch * tower_.patch};
+    info_.more_output_rows = tower_.merged * tower_.merged - 1;
+    info_.ropes = {image_rope(block_.width / block_.heads, 10000.0)};
+    if (!windows) return;
+    period_ = r.need_int("vision.n_wa_pattern", 1, 1 << 10);
+    const int64_t pixels = r.get_int("vision.window_size", 112, 1, 1 << 14);
+    window_ = static_cast<int32_t>(std::max<int64_t>(1, pixels / (tower_.patch * tower_.merged)));
+  }
+
+  Result<ImageSize> fit(ImageSize size, int64_t most) const override {
+    return fit_area(size, tower_, limits_, most);
+  }
+
+  TowerStep lay_out(const Image& image) const override {
+    return cut_into_patches(image, tower_, window_);
+  }
+
+  void build(ModelBuilder& m) const override {
+    m.g.set_unit({UnitKind::embedding, -1});
+    const ValueId pixels = m.g.input(StepInput::image, 0, info_.takes_images[0]);
+    ValueId x = m.linear(pixels, "v.patch_embd", block_.width);
+    // An image is a video of two equal ones.
+    if (m.has("v.patch_embd_1.weight")) {
+      x = m.add(x, m.linear(pixels, "v.patch_embd_1", block_.width));
+    }
+    for (int64_t layer = 0; layer < info_.layers; ++layer) {
+      VisionBlock block = block_;
+      if (window_ > 0 && (layer + 1) % period_ != 0) block.division = 1;
+      x = vision_layer(m, x, layer, block);
+    }
+    m.g.set_unit({UnitKind::output, -1});
+    x = block_.rms_norms ? m.rms_norm(x, "v.post_ln.weight", block_.eps)
+                         : m.layer_norm(x, "v.post_ln", block_.eps);
+    x = merge_patches(m, x, tower_);
+    x = m.linear(x, "mm.0", m.g.value(x).desc.shape[0]);
+    m.g.output(m.linear(m.g.add(op::Gelu{}, {x}), "mm.2", tower_.width), "embeddings");
+  }
+
+ private:
+  PixelLimits limits_;
+  VisionBlock block_;
+  int64_t period_ = 1;  ///< every so many layers one sees the whole image
+  int32_t window_ = 0;  ///< of results across and down; 0: none
+};
+
+Result<std::unique_ptr<Tower>> create(const WeightSource& source) {
+  HparamReader r(source);
+  INFER_TRY(const std::optional<std::string> name,
+            source.metadata().get_string("clip.projector_type"));
+  auto tower = std::make_unique<Qwen2Vl>(r, name == "qwen2.5vl_merger");
+  if (!r.status().ok()) return tl::unexpected(r.status());
+  return tower;
+}
+
+}  // namespace
+
+const TowerDef& qwen2_vl_tower() {
+  static constexpr const char* kProjectors[] = {"qwen2vl_merger", "qwen2.5vl_merger"};
+  static const TowerDef def{kProjectors, create};
+  return def;
+}
+
+}  // namespace infer

@@ -158,8 +158,7 @@ TEST_CASE("a header's time and memory grow with its length alone") {
 
 TEST_CASE("types, shapes and places are checked") {
   refused(tensor("F31", "[1]", "[0,4]"), 4, "dtype 'F31' is not known", StatusCode::unsupported);
-  refused(tensor("F32", "[1,1,1,4294967296,4294967296]", "[0,4]"), 4,
-          "fewer than 2^63 elements");
+  refused(tensor("F32", "[1,1,1,4294967296,4294967296]", "[0,4]"), 4, "fewer than 2^63 elements");
   refused(tensor("F32", "[0]", "[0,0]"), 0, "found 0");
   refused(tensor("F32", "[-1]", "[0,4]"), 4, "found -1");
   refused(tensor("F32", "[1.0]", "[0,4]"), 4, "whole numbers");

@@ -568,9 +568,9 @@ typedef struct infer_image infer_image;
 
 /* Whether the engine was loaded with a file that reads images (infer_load_options.vision). */
 INFER_API int infer_engine_reads_images(const infer_engine* engine);
-/* Reads a PNG, JPEG or WebP file of so many bytes. `name` begins messages. Blocks until computed. The
- * caller frees the image. INFER_UNSUPPORTED: the engine reads no images. INFER_BAD_FILE: it is no such
- * file, or damaged. INFER_INVALID_ARGUMENT: its form is beyond what the model takes. */
+/* Reads a PNG, JPEG or WebP file of so many bytes. `name` begins messages. Blocks until computed.
+ * The caller frees the image. INFER_UNSUPPORTED: the engine reads no images. INFER_BAD_FILE: it is
+ * no such file, or damaged. INFER_INVALID_ARGUMENT: its form is beyond what the model takes. */
 INFER_API infer_status infer_image_read(infer_engine* engine, const void* file, size_t size,
                                         const char* name, infer_image** image);
 INFER_API void infer_image_free(infer_image* image);
@@ -585,8 +585,8 @@ INFER_API infer_status infer_tokenize_with_images(infer_engine* engine, const ch
                                                   const infer_image* const* images,
                                                   size_t image_count, int32_t* tokens,
                                                   size_t capacity, size_t* count);
-/* The images whose tokens are in the prompt of the session's next call that generates, in their order.
- * They may be freed after this. */
+/* The images whose tokens are in the prompt of the session's next call that generates, in their
+ * order. They may be freed after this. */
 INFER_API infer_status infer_session_set_images(infer_session* session,
                                                 const infer_image* const* images, size_t count);
 

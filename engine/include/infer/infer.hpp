@@ -723,9 +723,10 @@ class INFER_API Engine {
 
   /// True if the engine was loaded with a file that reads images (LoadOptions::vision).
   bool reads_images() const;
-  /// Reads a PNG, JPEG or WebP file of so many bytes. `name` begins messages. Blocks until computed,
-  /// between steps of the sessions. Any thread. unsupported: the engine reads no images. bad_file: it
-  /// is no such file, or damaged. invalid_argument: the image's form is beyond what the model takes.
+  /// Reads a PNG, JPEG or WebP file of so many bytes. `name` begins messages. Blocks until
+  /// computed, between steps of the sessions. Any thread. unsupported: the engine reads no images.
+  /// bad_file: it is no such file, or damaged. invalid_argument: the image's form is beyond what
+  /// the model takes.
   Result<ModelImage> read_image(std::span<const std::byte> file, std::string_view name);
   /// What stands in a text for an image: a place for it.
   const std::string& image_text() const;

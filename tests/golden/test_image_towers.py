@@ -100,6 +100,11 @@ def expected(made, tokens, images):
     return made.reference.logits(tokens, [pixels_of(made.of, image) for image in images]).ravel()
 
 
+def only(*names):
+    """A test of these models."""
+    return pytest.mark.parametrize("made", names, indirect=True)
+
+
 CASES = {  # parts of a prompt, images
     "no-image": ([[5, 70, 256] * 8], []),
     "image-alone": ([None], [2]),
@@ -175,18 +180,25 @@ def test_the_same_bits(made, exact):
         assert run(*options) == usual, options
 
 
+@only("gemma3")
 def test_steps_that_are_shorter_than_an_image(made):
-    tokens, least = prompt(made, [5], None, [7]), (made.of.most or 16) + SPARE
-    if not made.reference.sees_ahead():
-        assert len(evaluate(made, tokens, [2], "-b", 2))
-        return
-    assert len(evaluate(made, tokens, [2], "-b", least))
-    if made.name != "gemma3":
-        pytest.skip("the image is scaled to what a step holds")
-    for short in (1, 8, 15, least - 1):
+    tokens, least = prompt(made, [5], None, [7]), 16 + SPARE
+    for short in (1, 8, 16, least - 1):
         for option in ("-b", "--chunk"):
             text = evaluate(made, tokens, [2], option, short, code=4)
             assert "tower.gguf" in text and "16 tokens" in text, text
+    assert len(evaluate(made, tokens, [2], "-b", least))
+
+
+@only("gemma4-large")
+def test_images_are_scaled_to_what_a_step_holds(made):
+    """Where rows see each other; there is one row at least."""
+    for rows in (1, 2, 6, 9):
+        columns, lines = (side // made.reference.tower.unit for side in
+                          made.reference.tower.fit(64, 48, made.reference.tower.unit, rows))
+        assert tokens_of(made, (64, 48), "-b", rows + SPARE) == columns * lines
+    text = evaluate(made, prompt(made, [5], None), [2], "-b", SPARE, code=4)
+    assert "tower.gguf" in text, text
 
 
 def test_on_a_gpu(made):
@@ -222,13 +234,12 @@ def test_tokens_of_a_prompt(made):
     """What belongs around an image is put there."""
     around, replaced = shown_text(made)
     mark = made.reference.image_token
-    for text, whole in (("Say" + mark + "it", "Say" + around + "it"), ("Say it", around + "Say it")):
-        told = json.loads(infer(made, "run", "-q", "--json", "-p", text, "-n", 1, *files(made, [2])))
-        assert told["timings"]["prompt_tokens"] == \
-            counted(made, whole) - replaced + rows_of(made, 2), text
-    two = infer(made, "run", "-q", "--json", "-p", mark + "or" + mark, "-n", 1, *files(made, [2, 3]))
-    assert json.loads(two)["timings"]["prompt_tokens"] == \
-        counted(made, around + "or" + around) - 2 * replaced + rows_of(made, 2) + rows_of(made, 3)
+    for text, images, whole in ((f"Say{mark}it", [2], f"Say{around}it"),
+                                ("Say it", [2], f"{around}Say it"),
+                                (f"{mark}or{mark}", [2, 3], f"{around}or{around}")):
+        told = infer(made, "run", "-q", "--json", "-p", text, "-n", 1, *files(made, images))
+        rows = sum(rows_of(made, image) - replaced for image in images)
+        assert json.loads(told)["timings"]["prompt_tokens"] == counted(made, whole) + rows, text
 
 
 def test_tokens_of_a_chat(made):
@@ -238,3 +249,66 @@ def test_tokens_of_a_chat(made):
     text = f"<|im_start|>user\n{around}What?<|im_end|>\n<|im_start|>assistant\n"
     assert end["prompt_tokens"] == counted(made, text) - replaced + rows_of(made, 2)
     assert end["finish_reason"] in ("length", "stop")
+
+
+def tokens_of(made, size, *options):
+    """Of a prompt that is an image of this size, less what is around it."""
+    path = made.folder / "sized.png"
+    path.write_bytes(png.encode(np.zeros((size[1], size[0], 3), np.uint8)))
+    told = infer(made, "run", "-q", "--json", "-p", made.reference.image_token, "-n", 1, "--image",
+                 path, "-c", 1024, *options)
+    return json.loads(told)["timings"]["prompt_tokens"] - (counted(made, shown_text(made)[0]) -
+                                                           shown_text(made)[1])
+
+
+SIZES = [(64, 48), (70, 50), (10, 10), (1, 1), (300, 200), (1000, 30), (7, 500), (97, 96), (96, 97),
+         (33, 9), (400, 400)]
+
+
+@only("gemma3")
+def test_images_of_gemma3_are_of_one_size(made):
+    assert [tokens_of(made, size) for size in SIZES] == [16] * len(SIZES)
+
+
+@only("mistral3", "pixtral")
+def test_images_of_pixtral_are_scaled(made):
+    tower = made.reference.tower
+    for size in SIZES:
+        columns, rows = (side // tower.unit for side in tower.fit(*size, tower.unit, 96))
+        assert tokens_of(made, size) == rows * columns + rows - 1, size
+
+
+@only("gemma4")
+@pytest.mark.parametrize("most", [1, 2, 6, 11, 12, 36, 64])
+def test_images_of_gemma4_are_scaled_to_the_limit(made, most):
+    """A side is never longer than there are learned places."""
+    tower, longest = made.reference.tower, make_towers.PLACES // 3
+    for size in [*SIZES, (36, 24), (24, 36), (144, 96), (12, 12), (432, 288)]:
+        sides = (side // tower.unit for side in tower.fit(*size, tower.unit, most))
+        columns, rows = (min(side, longest) for side in sides)
+        assert tokens_of(made, size, "--image-max-tokens", most) == rows * columns, (size, most)
+
+
+@only("mistral3", "mistral3-without-break")
+@pytest.mark.parametrize("most", [1, 3, 8, 20, 50])
+def test_lines_count_towards_the_limit(made, most):
+    for size in ((64, 48), (48, 64), (96, 96), (96, 8), (8, 96), (33, 90), (9, 9)):
+        whole = tokens_of(made, size)
+        rows = tokens_of(made, size, "--image-max-tokens", most)
+        assert rows == whole if whole <= most else 1 <= rows <= most, size
+    square = max(n * n + n - 1 for n in range(1, 13) if n * n + n - 1 <= most)
+    assert tokens_of(made, (96, 96), "--image-max-tokens", most) == square
+
+
+@only("mistral3-without-break")
+def test_between_lines_is_the_models_own_token(made):
+    """Where the tower's file has no row for it."""
+    tokens = prompt(made, [5], None, [7])
+    usual = evaluate(made, tokens, [2], "--exact")
+    metadata, tensors = made.of.tower()
+    table = made.reference.tensors["token_embd.weight"]
+    for row, same in ((made.reference.words("[IMG_BREAK]"), True), (5, False)):
+        tensors["v.token_embd.img_break"] = table[row]
+        gguf.write(made.folder / "with.gguf", metadata, tensors)
+        got = evaluate(made, tokens, [2], "--exact", "--mmproj", made.folder / "with.gguf")
+        assert (got == usual).all() == same

@@ -2,8 +2,8 @@
 Gemma 4, and their text models with images.
 
 Written from Gemma Team 2025 (Gemma 3), Zhai et al. 2023 (SigLIP), Agrawal et al. 2024 (Pixtral) and
-what Hugging Face's `transformers` computes. Tensor and key names are those of llama.cpp's converter.
-Shapes: patches (rows · columns, width), row by row; heads (patches, heads, head).
+what Hugging Face's `transformers` computes. Tensor and key names are those of llama.cpp's
+converter. Shapes: patches (rows · columns, width), row by row; heads (patches, heads, head).
 """
 
 import math

@@ -20,6 +20,7 @@ if not os.environ.get("INFER_BIN"):
     pytest.skip("INFER_BIN does not name the program", allow_module_level=True)
 
 LIMIT = 1e-10
+ISAS = ("scalar", "avx2", "avx2_vnni", "avx512", "neon", "neon_dotprod", "neon_i8mm")
 SPARE = 4  # rows of a step that an image does not take
 SQUARE = (make_towers.GEMMA3_SIDE, make_towers.GEMMA3_SIDE)
 
@@ -178,6 +179,57 @@ def test_the_same_bits(made, exact):
     for options in (*(["--chunk", n] for n in chunks), ["-t", 1], ["-t", 2], ["--mmap"],
                     ["-b", chunks[1]], ["-c", 512], ["-t", 2, "--chunk", 33]):
         assert run(*options) == usual, options
+
+
+def test_the_same_bits_on_every_instruction_set(made):
+    parts, images = CASES["two"]
+    tokens, found = prompt(made, *parts), {}
+    for isa in ISAS:
+        known = subprocess.run([os.environ["INFER_BIN"], "eval", "-m", made.folder / "model.gguf",
+                                "--isa", isa, "--tokens", "1", "--logits", made.folder / "one.f32"],
+                               capture_output=True)
+        if known.returncode == 0:
+            found[isa] = evaluate(made, tokens, images, "--isa", isa).tobytes()
+    assert "scalar" in found and len(found) > 1, found.keys()
+    assert len(set(found.values())) == 1
+
+
+def with_tower(made, name, tensors):
+    """Logits with another tower, the engine's and the reference's."""
+    path = made.folder / f"{name}.gguf"
+    gguf.write(path, made.of.tower()[0], tensors)
+    parts, images = CASES["two"]
+    tokens = prompt(made, *parts)
+    reference = made.of.model(made.folder / "model.gguf", path)
+    exact = reference.logits(tokens, [pixels_of(made.of, image) for image in images]).ravel()
+    return evaluate(made, tokens, images, "--exact", "--mmproj", path), exact
+
+
+@pytest.mark.parametrize("name", ["f32", "f16", "bf16"])
+def test_types_of_matrices(made, name):
+    """Also of those that are stored turned, or patch by patch."""
+    as_type = {"f32": np.float32, "f16": np.float16, "bf16": gguf.Bf16}[name]
+    tensors = {name: as_type(tensor) if tensor.ndim > 1 and "position" not in name else tensor
+               for name, tensor in made.of.tower()[1].items()}
+    got, exact = with_tower(made, name, tensors)
+    assert nmse(got, exact) <= LIMIT
+
+
+@only("gemma4")
+def test_bounds(made):
+    """May be infinite, and those of one end or side alone."""
+    tensors = made.of.tower()[1]
+    bounds = [name for name in tensors if name.endswith(("_min", "_max"))]
+    free, _ = with_tower(made, "free", {name: tensor for name, tensor in tensors.items()
+                                        if name not in bounds})
+    infinite = {name: np.array([-np.inf if "_min" in name else np.inf]) for name in bounds}
+    got, exact = with_tower(made, "infinite", tensors | infinite)
+    assert nmse(got, exact) <= LIMIT and (got == free).all()
+    for end in ("input_min", "input_max", "output_min", "output_max"):
+        some = {name: tensor for name, tensor in tensors.items()
+                if name not in bounds or name.endswith(end)}
+        got, exact = with_tower(made, end, some)
+        assert nmse(got, exact) <= LIMIT < 1e-4 < nmse(got, free), end
 
 
 @only("gemma3")

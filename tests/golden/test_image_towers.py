@@ -232,6 +232,19 @@ def test_bounds(made):
         assert nmse(got, exact) <= LIMIT < 1e-4 < nmse(got, free), end
 
 
+@only("gemma4", "gemma4-large")
+def test_a_file_with_a_second_tower(made):
+    """For sound: each tower's kind has a key of its own then."""
+    metadata, tensors = made.of.tower()
+    metadata["clip.vision.projector_type"] = metadata.pop("clip.projector_type")
+    metadata |= {"clip.audio.projector_type": "gemma4a", "clip.has_audio_encoder": True}
+    tensors |= {"a.blk.0.attn_q.weight": np.ones((8, 8)), "a.blk.0.attn_q.input_max": np.ones(1)}
+    gguf.write(made.folder / "both.gguf", metadata, tensors)
+    tokens = prompt(made, [5], None, [7])
+    got = evaluate(made, tokens, [2], "--exact", "--mmproj", made.folder / "both.gguf")
+    assert (got == evaluate(made, tokens, [2], "--exact")).all()
+
+
 @only("gemma3")
 def test_steps_that_are_shorter_than_an_image(made):
     tokens, least = prompt(made, [5], None, [7]), 16 + SPARE

@@ -270,7 +270,7 @@ def test_on_a_gpu(made):
     """llvmpipe, or what else there is."""
     listed = subprocess.run([os.environ["INFER_BIN"], "devices"], capture_output=True, text=True)
     if "vulkan:0" not in listed.stdout:
-        pytest.skip("infer devices lists none of Vulkan's")
+        pytest.skip("no Vulkan device")
     parts, images = CASES["two"]
     tokens = prompt(made, *parts)
     got = evaluate(made, tokens, images, "--exact", "--device", "vulkan")

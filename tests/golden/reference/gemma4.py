@@ -8,9 +8,9 @@ from .layers import attention, geglu, gelu_tanh, inverse_frequencies, rms_norm, 
 
 def logits(model, tokens):
     """`model`: model.Model."""
-    t, eps, width = model.tensors, model.eps, model.width
+    t, eps = model.tensors, model.eps
     norm = lambda x, name: rms_norm(x, t[name], eps)
-    x = t["token_embd.weight"][tokens] * np.float64(np.float32(np.sqrt(width)))
+    x = model.embed(tokens)
     per_layer = model.key("embedding_length_per_layer_input", 0)
     inputs = per_layer_inputs(model, tokens, x, per_layer) if per_layer else None
     stored = model.stored = {}  # keys and values by layer
@@ -68,7 +68,9 @@ def attend(model, x, layer, stored):
         source = max(other for other in range(own) if sliding[other] == slides)
     k, v = stored[source]
     window = model.key("attention.sliding_window") if slides else 0
-    return model.linear(attention(q, k, v, 1.0, window), b + "attn_output")
+    # Images see themselves in layers with a window alone.
+    ahead = model.ahead if slides else None
+    return model.linear(attention(q, k, v, 1.0, window, ahead=ahead), b + "attn_output")
 
 
 def experts(model, x, layer):

@@ -101,9 +101,10 @@ def rotate(heads, frequencies, interleaved, magnitude=1.0):
     return rotated
 
 
-def attention(q, k, v, scale, window=0, softcap=0.0, sinks=None, chunk=0):
+def attention(q, k, v, scale, window=0, softcap=0.0, sinks=None, chunk=0, ahead=None):
     """Causal attention; kv heads are repeated for their group. chunk: what lies before the last
-    multiple of it is not seen. → (tokens, heads · value_dim)."""
+    multiple of it is not seen. ahead: (tokens, tokens), what is seen although it lies behind.
+    → (tokens, heads · value_dim)."""
     tokens, heads, _ = q.shape
     k = np.repeat(k, heads // k.shape[1], axis=1)
     v = np.repeat(v, heads // v.shape[1], axis=1)
@@ -112,6 +113,8 @@ def attention(q, k, v, scale, window=0, softcap=0.0, sinks=None, chunk=0):
         scores = softcap * np.tanh(scores / softcap)
     back = np.arange(tokens)[:, None] - np.arange(tokens)[None, :]
     visible = back >= 0
+    if ahead is not None:
+        visible |= ahead
     if window:
         visible &= back < window
     if chunk:

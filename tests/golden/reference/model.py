@@ -25,6 +25,8 @@ PARALLEL = {"command-r", "cohere2"}
 
 
 class Model:
+    ahead = None  # (tokens, tokens): what is seen although it lies behind, as in images
+
     def __init__(self, path):
         self.metadata, self.tensors = gguf.read(path)
         self.arch = self.metadata["general.architecture"]
@@ -160,7 +162,7 @@ class Model:
         scale = self.key("attention.scale", self.head_dim ** -0.5)
         softcap = self.key("attn_logit_softcapping", 50.0) if self.arch == "gemma2" else 0.0
         mixed = attention(q, k, v, scale, self.window(layer), softcap,
-                          self.tensors.get(b + "attn_sinks.weight"), chunk)
+                          self.tensors.get(b + "attn_sinks.weight"), chunk, self.ahead)
         if self.has(b + "attn_gate"):
             mixed = mixed * sigmoid(self.linear(x, b + "attn_gate"))
         return self.linear(mixed * self.key("attention.value_scale", 1.0), b + "attn_output")
@@ -272,17 +274,20 @@ class Model:
 
     # The whole.
 
-    def hidden(self, tokens):
-        """(len(tokens), width): what the last norm makes."""
-        if self.arch in recurrent.FAMILIES:
-            return recurrent.hidden(self, tokens)
+    def embed(self, tokens):
         x = self.tensors["token_embd.weight"][tokens]
-        if self.arch in ("gemma", "gemma2", "gemma3", "afmoe"):
+        if self.arch in ("gemma", "gemma2", "gemma3", "gemma4", "afmoe"):
             # The file holds no factor: the width's root, in the float32 that the engine multiplies.
             x = x * np.float64(np.float32(np.sqrt(self.width)))
         if self.arch == "muse-glimmer":
             x = rms_norm(x, 1.0, self.eps)
-        x = x * self.key("embedding_scale", 1.0)
+        return x * self.key("embedding_scale", 1.0)
+
+    def hidden(self, tokens):
+        """(len(tokens), width): what the last norm makes."""
+        if self.arch in recurrent.FAMILIES:
+            return recurrent.hidden(self, tokens)
+        x = self.embed(tokens)
         scale = self.key("residual_scale", 1.0)
         pre = self.arch not in ("olmo2", "exaone4")
         post = self.arch in ("gemma2", "gemma3", "glm4", "olmo2", "exaone4", "afmoe",

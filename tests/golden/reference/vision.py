@@ -34,18 +34,23 @@ def fit(width, height, unit, least, most):
 
 
 class Tower:
+    projector, usual_merged = "qwen3vl_merger", None
+    merged_key = "spatial_merge_size"
+
     def __init__(self, path):
         self.metadata, self.tensors = gguf.read(path)
-        assert self.metadata["clip.projector_type"] == "qwen3vl_merger"
+        assert self.metadata["clip.projector_type"] == self.projector
         self.patch = self.key("patch_size")
-        self.merged = self.key("spatial_merge_size")
+        self.merged = self.key(self.merged_key, self.usual_merged)
         self.heads = self.key("attention.head_count")
         self.eps = self.key("attention.layer_norm_epsilon")
         self.layers = self.key("block_count")
         self.unit = self.patch * self.merged
 
-    def key(self, name):
-        return self.metadata["clip.vision." + name]
+    def key(self, name, default=None):
+        value = self.metadata.get("clip.vision." + name, default)
+        assert value is not None, name
+        return value
 
     def linear(self, x, name):
         weight = self.tensors[name + ".weight"]

@@ -1,0 +1,138 @@
+"""Tiny random models that see, with other towers than make_vision's: text and tower, each
+(metadata, tensors). Text models are make_golden's, with a vocabulary that spells every text."""
+
+import numpy as np
+
+from . import make_golden, make_vision
+from .make_vision import Parts
+
+SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+PATCH = 4
+SEES, TOWER_HEADS, TOWER_INNER, BLOCKS = 24, 2, 40, 2
+GEMMA3_SIDE, GEMMA3_MERGED = 32, 2  # pixels of an image, which has 16 results
+PLACES = 24  # of Gemma 4's tower, in patches
+
+
+def vocabulary(special, shown):
+    """`shown`: what stands in the template for an image."""
+    keys = make_vision.vocabulary()
+    words = make_vision.alphabet() + make_vision.PAIRS + SPECIAL + special
+    count = len(SPECIAL + special)
+    template = make_vision.TEMPLATE.replace("<|vision_start|><|image_pad|><|vision_end|>", shown)
+    return keys | {
+        "tokenizer.ggml.tokens": words,
+        "tokenizer.ggml.token_type": [1] * (len(words) - count) + [3] * count,
+        "tokenizer.ggml.eos_token_id": words.index("<|im_end|>"),
+        "tokenizer.ggml.padding_token_id": words.index("<|endoftext|>"),
+        "tokenizer.chat_template": template,
+    }
+
+
+def spelling(m, special, shown):
+    """The metadata and tensors of a Builder's model, with this vocabulary."""
+    keys = {key: value for key, value in m.metadata.items() if not key.startswith("tokenizer.")}
+    keys |= vocabulary(special, shown)
+    count = len(keys["tokenizer.ggml.tokens"])
+    keys[keys["general.architecture"] + ".vocab_size"] = count
+    for name in ("token_embd.weight", "per_layer_token_embd.weight"):
+        if name in m.tensors:
+            m.tensors[name] = m.rng.normal(0, 0.4, (count, m.tensors[name].shape[1]))
+    return keys, m.tensors
+
+
+def gemma3_text():
+    return spelling(make_golden.gemma("gemma3-sees"), ["<start_of_image>", "<end_of_image>"],
+                    "<start_of_image>")
+
+
+def mistral3_text():
+    return spelling(make_golden.mistral3("mistral3-sees"), ["[IMG]", "[IMG_BREAK]", "[IMG_END]"],
+                    "[IMG]")
+
+
+def gemma4_text(large=False):
+    """large: images see themselves in layers with a window, and layers take nothing of tokens."""
+    return spelling(make_golden.gemma4("gemma4-moe-sees" if large else "gemma4-sees"),
+                    ["<|image>", "<|image|>", "<image|>"], "<|image|>")
+
+
+def tower_keys(projector, width, **keys):
+    return {"general.architecture": "clip", "general.type": "mmproj",
+            "clip.has_vision_encoder": True, "clip.projector_type": projector} | {
+        f"clip.vision.{key.replace('__', '.')}": value for key, value in {
+            "projection_dim": width, "patch_size": PATCH, "embedding_length": SEES,
+            "feed_forward_length": TOWER_INNER, "block_count": BLOCKS,
+            "attention__head_count": TOWER_HEADS, "attention__layer_norm_epsilon": 1e-6,
+            "image_mean": [0.48, 0.45, 0.4], "image_std": [0.27, 0.26, 0.28]}.items()} | {
+        f"clip.vision.{key.replace('__', '.')}": value for key, value in keys.items()}
+
+
+def encoder(m, norms=("ln1", "ln2"), bias=False, parts=("gate", "up"), norm_bias=False):
+    """The kernels of patches, and blocks."""
+    m.tensors["v.patch_embd.weight"] = m.rng.normal(0, 0.15, (SEES, 3, PATCH, PATCH))
+    for block in range(BLOCKS):
+        b = f"v.blk.{block}."
+        for norm in norms:
+            m.norm(b + norm, SEES, bias=norm_bias)
+        for part in "qkv":
+            m.matrix(b + "attn_" + part, SEES, SEES, gain=1.5, bias=bias)
+        m.matrix(b + "attn_out", SEES, SEES, bias=bias)
+        for part in parts:
+            m.matrix(b + "ffn_" + part, TOWER_INNER, SEES, bias=bias)
+        m.matrix(b + "ffn_down", SEES, TOWER_INNER, bias=bias)
+
+
+def gemma3_tower(width=30, seed=11):
+    metadata = tower_keys("gemma3", width, image_size=GEMMA3_SIDE,
+                          projector__scale_factor=GEMMA3_MERGED) | {"clip.use_gelu": True}
+    m = Parts(seed)
+    encoder(m, bias=True, parts=["up"], norm_bias=True)
+    m.tensors["v.patch_embd.bias"] = m.rng.normal(0, 0.2, SEES)
+    m.tensors["v.position_embd.weight"] = m.rng.normal(0, 0.4, ((GEMMA3_SIDE // PATCH) ** 2, SEES))
+    m.norm("v.post_ln", SEES, bias=True)
+    m.norm("mm.soft_emb_norm", SEES)
+    projection = m.rng.normal(0, 1.5 / np.sqrt(SEES), (SEES, width))
+    m.tensors["mm.input_projection.weight"] = projection.astype(np.float16)
+    return metadata, m.tensors
+
+
+def pixtral_tower(width=30, merged=2, break_row=True, silu=True, seed=12):
+    """merged: 1 is Pixtral's own form, without a merger and its norm."""
+    metadata = tower_keys("pixtral", width, image_size=96, attention__layer_norm_epsilon=1e-5)
+    metadata |= {"clip.rope.freq_base": 10000.0, "clip.use_silu" if silu else "clip.use_gelu": True}
+    m = Parts(seed)
+    encoder(m)
+    m.norm("v.pre_ln", SEES)
+    if merged > 1:
+        metadata["clip.vision.spatial_merge_size"] = merged
+        m.norm("mm.input_norm", SEES)
+        m.matrix("mm.patch_merger", SEES, SEES * merged ** 2, gain=1.5)
+    m.matrix("mm.1", width, SEES, gain=1.5, bias=merged == 1)
+    m.matrix("mm.2", width, width, gain=1.5, bias=merged == 1)
+    if break_row:
+        m.tensors["v.token_embd.img_break"] = m.rng.normal(0, 1, width)
+    return metadata, m.tensors
+
+
+def gemma4_tower(width=30, large=False, seed=13):
+    """large: results are standardised; else products are held within bounds."""
+    metadata = tower_keys("gemma4v", width, image_size=224, projector__scale_factor=3,
+                          image_mean=[0.0] * 3, image_std=[1.0] * 3)
+    m = Parts(seed)
+    # Scores are not scaled, and values have no weights: heads of 12 elements.
+    encoder(m, norms=["ln1", "attn_post_norm", "ln2", "ffn_post_norm"])
+    m.tensors["v.position_embd.weight"] = m.rng.normal(0, 0.4, (2, PLACES, SEES))
+    for block in range(BLOCKS):
+        for part in ("attn_q_norm", "attn_k_norm"):
+            m.norm(f"v.blk.{block}.{part}", SEES // TOWER_HEADS)
+            m.tensors[f"v.blk.{block}.{part}.weight"] *= 0.6
+        for part in ("attn_q", "attn_k", "attn_v", "attn_out", "ffn_gate", "ffn_up", "ffn_down"):
+            for end, low in (("min", -1.2), ("max", 0.8)):
+                for which in () if large else ("input", "output"):
+                    m.tensors[f"v.blk.{block}.{part}.{which}_{end}"] = m.rng.uniform(
+                        low, low + 0.4, 1)
+    if large:
+        m.tensors["v.std_bias"] = m.rng.normal(0, 1, SEES)
+        m.tensors["v.std_scale"] = m.rng.normal(1, 0.2, SEES)
+    m.matrix("mm.input_projection", width, SEES, gain=1.5)
+    return metadata, m.tensors

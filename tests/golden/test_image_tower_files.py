@@ -1,0 +1,147 @@
+"""Files with the towers of Gemma 3, Pixtral and Gemma 4 that lack something or have it in another
+shape or type: exit code 3 and a message that names the file and the tensor."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+np = pytest.importorskip("numpy")
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
+
+from tests.golden.reference import gguf, make_towers, png  # noqa: E402
+
+if not os.environ.get("INFER_BIN"):
+    pytest.skip("INFER_BIN does not name the program", allow_module_level=True)
+
+KINDS = {  # text, tower, the token of an image, its size
+    "gemma3": (make_towers.gemma3_text, make_towers.gemma3_tower, "<start_of_image>", (32, 32)),
+    "mistral3": (make_towers.mistral3_text, make_towers.pixtral_tower, "[IMG]", (24, 16)),
+    "gemma4": (make_towers.gemma4_text, make_towers.gemma4_tower, "<|image|>", (48, 48)),
+    "gemma4-large": (lambda: make_towers.gemma4_text(True),
+                     lambda: make_towers.gemma4_tower(large=True), "<|image|>", (48, 48)),
+}
+
+
+class Pair:
+    """A good model, and towers in its folder."""
+
+    def __init__(self, folder, name):
+        text, self.tower, mark, size = KINDS[name]
+        self.folder, self.name = folder, name
+        metadata, tensors = text()
+        gguf.write(folder / "model.gguf", metadata, tensors)
+        (folder / "image.png").write_bytes(png.encode(png.blocks(*size, seed=1)))
+        self.tokens = f"5,{metadata['tokenizer.ggml.tokens'].index(mark)},6"
+
+    def evaluate(self, metadata, tensors):
+        path = self.folder / "tower.gguf"
+        gguf.write(path, metadata, tensors)
+        done = subprocess.run(
+            [os.environ["INFER_BIN"], "eval", "-m", self.folder / "model.gguf", "--mmproj", path,
+             "--image", self.folder / "image.png", "--tokens", self.tokens, "--logits",
+             self.folder / "out.f32", "-c", "64", "--image-max-tokens", "16"],
+            capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
+        return done.returncode, (done.stderr.decode().splitlines() or [""])[-1]
+
+    def refuses(self, metadata, tensors, *named):
+        code, text = self.evaluate(metadata, tensors)
+        assert code == 3 and text.startswith("infer: error: "), (named, code, text)
+        for each in ("tower.gguf", *named):
+            assert each in text, (named, text)
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def pair(request, tmp_path_factory):
+    return Pair(tmp_path_factory.mktemp(request.param), request.param)
+
+
+def optional(name):
+    """What towers may be without."""
+    return (name.endswith((".bias", "_min", "_max")) or
+            name in ("mm.input_norm.weight", "v.token_embd.img_break", "v.std_bias", "v.std_scale"))
+
+
+def test_the_pair_is_good(pair):
+    assert pair.evaluate(*pair.tower())[0] == 0
+
+
+def test_missing_tensors(pair):
+    for name in pair.tower()[1]:
+        metadata, tensors = pair.tower()
+        # Blocks without a gate are those of other encoders.
+        if optional(name) or pair.name == "mistral3" and "ffn_gate" in name:
+            continue
+        del tensors[name]
+        pair.refuses(metadata, tensors, name)
+
+
+def other_shapes(name, shape):
+    """With one row, one column and so on more or less, and all in one row."""
+    for axis in range(len(shape)):
+        if name == "v.position_embd.weight" and axis == 1 and len(shape) == 3:
+            continue  # Gemma 4's may be for images of any size
+        for change in (-1, 1):
+            yield [n + change * (i == axis) for i, n in enumerate(shape)]
+    if len(shape) > 1:
+        yield [int(np.prod(shape))]
+
+
+def test_tensors_of_other_shapes(pair):
+    for name, tensor in pair.tower()[1].items():
+        if name.startswith("v.blk.1."):  # as those of block 0
+            continue
+        for shape in other_shapes(name, tensor.shape):
+            metadata, tensors = pair.tower()
+            tensors[name] = np.zeros(shape, tensor.dtype)
+            pair.refuses(metadata, tensors, name)
+
+
+@pytest.mark.parametrize("name, tower, tensor", [
+    ("gemma3", lambda: make_towers.gemma3_tower(width=32), "mm.input_projection.weight"),
+    ("mistral3", make_towers.pixtral_tower, "mm.patch_merger.weight")])
+def test_quantised_tensors_that_are_sorted_anew(tmp_path, name, tower, tensor):
+    """Blocks of these would have to be taken apart."""
+    metadata, tensors = tower()
+    shape = tensors[tensor].shape
+    tensors[tensor] = gguf.Mxfp4.random(np.random.default_rng(1), shape)
+    Pair(tmp_path, name).refuses(metadata, tensors, tensor, "MXFP4", "F16")
+
+
+def test_numbers_that_fit_nothing(pair):
+    """Keys that all towers have."""
+    metadata = pair.tower()[0]
+    for key, values in {"patch_size": (0, 3, 1000), "attention.head_count": (0, 5, 1000),
+                        "embedding_length": (0, 20, 28), "feed_forward_length": (0, 39),
+                        "block_count": (0, 3, 2000), "projection_dim": (0, 29, 31)}.items():
+        key = "clip.vision." + key
+        for value in values:
+            pair.refuses(metadata | {key: value}, pair.tower()[1])
+        pair.refuses({other: value for other, value in metadata.items() if other != key},
+                     pair.tower()[1], key)
+
+
+def test_images_of_gemma3_are_of_whole_results(tmp_path):
+    pair = Pair(tmp_path, "gemma3")
+    metadata, tensors = pair.tower()
+    for key, value in {"image_size": 36, "projector.scale_factor": 3}.items():
+        pair.refuses(metadata | {"clip.vision." + key: value}, tensors, "image_size")
+
+
+@pytest.mark.parametrize("name", ["gemma3", "mistral3", "gemma4"])
+def test_the_models_vocabulary_has_no_token_for_images(tmp_path, name):
+    pair = Pair(tmp_path, name)
+    text, _, mark, _ = KINDS[name]
+    metadata, tensors = text()
+    words = metadata["tokenizer.ggml.tokens"]
+    words[words.index(mark)] = "<other>"
+    gguf.write(tmp_path / "model.gguf", metadata, tensors)
+    pair.refuses(*pair.tower(), mark)
+
+
+def test_a_tower_of_another_model(tmp_path):
+    """Widths of results differ."""
+    pair = Pair(tmp_path, "gemma3")
+    pair.refuses(*make_towers.gemma3_tower(width=32), "32", "30")

@@ -171,7 +171,7 @@ Result<std::vector<std::string>> take_images(Json& messages) {
   return files;
 }
 
-Result<std::vector<ModelImage>> ImageReaderOfMessages::read(Engine& engine, Json& messages) {
+Result<std::vector<ModelImage>> MessageImages::read(Engine& engine, Json& messages) {
   auto files = take_images(messages);
   if (!files) return tl::unexpected(files.error());
   std::vector<Known> read;

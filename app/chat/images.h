@@ -34,7 +34,7 @@ Result<std::vector<std::string>> take_images(nlohmann::ordered_json& messages);
 
 /// Reads the images that messages hold for a model, and keeps them for the messages' next
 /// rendering.
-class ImageReaderOfMessages {
+class MessageImages {
  public:
   /// As take_images(); errors also those of Engine::read_image().
   Result<std::vector<ModelImage>> read(Engine& engine, nlohmann::ordered_json& messages);

@@ -65,7 +65,10 @@ int run_eval(EvalArgs& args) {
   if (args.chunk > 0) load.batch_rows = args.chunk;
   const int64_t most =
       std::ssize(tokens) + std::ssize(args.images) * std::max(load.image_tokens, 1120);
-  load.batch_rows = static_cast<int32_t>(std::min<int64_t>(load.batch_rows, most));
+  // A tower's image may need more rows than there are tokens.
+  if (load.vision.empty()) {
+    load.batch_rows = static_cast<int32_t>(std::min<int64_t>(load.batch_rows, most));
+  }
   load.output_rows = std::min(load.batch_rows, 64);
   if (load.context == 0) load.context = most;
 

@@ -79,8 +79,9 @@ std::optional<BlockPart> block_part(std::string_view name) {
 /// Matrices of numbers that are multiplied with activations or looked up, but for those that are
 /// small and decide much: routers, and what llama.cpp leaves alone.
 bool may_be_quantised(const Weight& weight) {
-  constexpr std::string_view kKept[] = {"_norm.weight", "ffn_gate_inp",   "position_embd",
-                                        "token_types",  "shortconv.conv", "ssm_conv1d"};
+  constexpr std::string_view kKept[] = {"_norm.weight",    "ffn_gate_inp",   "position_embd",
+                                        "token_types",     "shortconv.conv", "mm.input_projection",
+                                        "mm.patch_merger", "ssm_conv1d"};
   if (weight.desc.rows() == 1 || !weight.name.ends_with(".weight")) return false;
   if (!is_quantised(weight.desc.type) && weight.desc.type != DType::f32 &&
       weight.desc.type != DType::f16 && weight.desc.type != DType::bf16) {

@@ -159,6 +159,14 @@ DecoderParams read_decoder_params(HparamReader& r, bool recurrent) {
   return p;
 }
 
+double read_rope_base(HparamReader& r, double absent) {
+  const double base = r.get_float("rope.freq_base", absent);
+  if (base > 1 && std::isfinite(base)) return base;
+  r.set_error(error(StatusCode::bad_file, "{}: rope.freq_base: expected more than 1, found {}",
+                    r.metadata().source(), base));
+  return absent;
+}
+
 RopeSpec read_rope(HparamReader& r, int64_t head_dim, double default_base) {
   RopeSpec spec;
   const int64_t dims = r.get_int("rope.dimension_count", head_dim, 2, head_dim);
@@ -168,12 +176,7 @@ RopeSpec read_rope(HparamReader& r, int64_t head_dim, double default_base) {
                       r.metadata().source(), dims));
   }
   spec.pairs = static_cast<int32_t>(dims / 2);
-  spec.base = r.get_float("rope.freq_base", default_base);
-  if (!(spec.base > 1)) {
-    r.set_error(error(StatusCode::bad_file, "{}: rope.freq_base: expected more than 1, found {}",
-                      r.metadata().source(), spec.base));
-    spec.base = default_base;
-  }
+  spec.base = read_rope_base(r, default_base);
   // Files older than the scaling keys give the linear factor alone.
   const double factor = r.get_float("rope.scaling.factor", r.get_float("rope.scale_linear", 1.0));
   const std::string type = r.get_string("rope.scaling.type", factor != 1.0 ? "linear" : "none");

@@ -80,6 +80,9 @@ struct DecoderParams {
 /// table; 0 for Part::draft. `recurrent`: layers may have no key-value heads.
 DecoderParams read_decoder_params(HparamReader& reader, bool recurrent = false);
 
+/// "rope.freq_base": above 1.
+double read_rope_base(HparamReader& reader, double absent);
+
 /// The model's (first) RoPE: dimension count (default: the head), base and scaling keys.
 RopeSpec read_rope(HparamReader& reader, int64_t head_dim, double default_base = 10000.0);
 

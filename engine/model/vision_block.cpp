@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace infer {
@@ -23,11 +24,13 @@ VisionBlock read_vision_block(HparamReader& r, ModelInfo& info) {
     block.heads = 1;
     block.width = 4;
   }
-  block.feed_forward = block.width;
+  block.feed_forward = r.get_int("vision.feed_forward_length", 0, 0, 1 << 20);
   if (const Weight* up = r.source().find("v.blk.0.ffn_up.weight"); up != nullptr) {
-    block.swapped = up->desc.shape[0] != block.width;
-    block.feed_forward = up->desc.shape[block.swapped ? 0 : 1];
+    const auto& shape = up->desc.shape;
+    if (block.feed_forward == 0) block.feed_forward = shape[shape[0] == block.width ? 1 : 0];
+    block.swapped = shape[0] == block.feed_forward && shape[1] == block.width;
   }
+  block.feed_forward = std::max<int64_t>(block.feed_forward, 1);
   info.architecture = "clip";
   info.layers = r.need_int("vision.block_count", 1, 1 << 10);
   info.embedding = block.width;
@@ -63,9 +66,9 @@ ValueId vision_layer(ModelBuilder& m, ValueId x, int64_t layer, const VisionBloc
   m.g.set_unit({UnitKind::feed_forward, static_cast<int32_t>(layer)});
   h = norm(x, "ln2");
   ValueId up = m.linear(h, name(block.swapped ? "ffn_down" : "ffn_up"), block.feed_forward);
-  if (m.has(name("ffn_gate.weight"))) {
+  if (block.gated) {
     const ValueId gate = m.linear(h, name("ffn_gate"), block.feed_forward);
-    up = m.g.add(op::Glu{block.gated}, {gate, up});
+    up = m.g.add(op::Glu{*block.gated}, {gate, up});
   } else {
     up = m.g.add(op::Gelu{block.activation}, {up});
   }

@@ -1,6 +1,7 @@
 // The encoder's layers that vision towers share.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "engine/model/builder.h"
@@ -14,7 +15,7 @@ std::string vision_name(int64_t layer, const char* part);
 /// A pre-norm layer of an encoder in which all patches of an image see each other:
 ///   x ← x + attention(norm(x));  x ← x + down(activation(up(norm(x))))
 /// with "v.blk.N." ln1, attn_q, attn_k, attn_v (or attn_qkv), attn_out, ln2, ffn_up, ffn_down and
-/// their biases where present; with "ffn_gate" down(glu(gate, up)).
+/// their biases where present; with `gated` down(glu(gate, up)).
 struct VisionBlock {
   int64_t width = 0;
   int64_t heads = 1;
@@ -23,15 +24,15 @@ struct VisionBlock {
   float eps = 1e-6f;
   bool rms_norms = false;  ///< in place of LayerNorm
   op::Gelu::Kind activation = op::Gelu::Kind::exact;
-  op::Glu::Kind gated = op::Glu::Kind::silu;
-  bool rotate = false;   ///< RoPE 0 on q and k
-  int32_t division = 0;  ///< of the image's patches: text_attention()
+  std::optional<op::Glu::Kind> gated;  ///< in place of `activation`, with "ffn_gate"
+  bool rotate = false;                 ///< RoPE 0 on q and k
+  int32_t division = 0;                ///< of the image's patches: text_attention()
   op::Rope::Style style = op::Rope::Style::half_split;
 };
 
-/// `clip.vision.` embedding_length, attention.head_count and layer_norm_epsilon, and the width of
-/// the first layer's feed-forward, which the key of some files does not have; sets what all towers
-/// say of themselves in `info`: architecture, layers, width, no cache.
+/// `clip.vision.` embedding_length, feed_forward_length (or, where it is missing or 0 as in some
+/// files, the width that the first layer has), attention.head_count and layer_norm_epsilon; sets
+/// what all towers say of themselves in `info`: architecture, layers, width, no cache.
 VisionBlock read_vision_block(HparamReader& r, ModelInfo& info);
 
 /// x [width, 1, patches] → the same shape. Sets the units of the nodes.

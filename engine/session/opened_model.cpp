@@ -9,6 +9,7 @@
 #include "engine/plan/host_bytes.h"
 #include "engine/quant/quant.h"
 #include "engine/session/check_weights.h"
+#include "engine/session/opened_tower.h"
 #include "engine/session/option_range.h"
 #include "engine/session/placements.h"
 #include "engine/session/speculation.h"
@@ -105,16 +106,6 @@ Status choose_embedding(const std::string& path, const LoadOptions& options, Ope
   request.max_outputs = request.max_rows;
   request.fewer_rows = options.fewer_rows && options.context == 0;
   return {};
-}
-
-/// The types of a file's weights, each once.
-std::vector<DType> types_of(const WeightSource& source) {
-  std::vector<DType> types;
-  for (const Weight& weight : source.weights()) types.push_back(weight.desc.type);
-  std::ranges::sort(types);
-  const auto repeated = std::ranges::unique(types);
-  types.erase(repeated.begin(), repeated.end());
-  return types;
 }
 
 /// The layers of the file that draft.
@@ -224,7 +215,7 @@ Result<OpenedModel> open_one(const std::string& path, const LoadOptions& options
                                           options.isa, beside},
                                          open));
   for (const auto& device : opened.devices) {
-    INFER_CHECK_R(device->prepare(types_of(*opened.source)));
+    INFER_CHECK_R(device->prepare(opened.source->types()));
   }
   // Placements of single tensors are for the main model, not for its draft model.
   if (beside == nullptr) {
@@ -301,69 +292,6 @@ std::vector<int64_t> draft_bytes(const OpenedModels& models) {
   for (const OpenedModel::Head& head : models.main.heads) add(head.plan);
   if (models.main.tower) add(models.main.tower->plan);
   return bytes;
-}
-
-/// Opens what reads images for a model, and plans it on the model's devices.
-Status open_images(OpenedModel& opened, const LoadOptions& options) {
-  const ModelInfo& info = opened.model->info();
-  auto made = std::make_shared<OpenedTower>();
-  INFER_TRY_S(made->source, open_tower(options.vision));
-  INFER_TRY_S(made->tower, read_tower(*made->source));
-  const TowerInfo& tower = made->tower->tower();
-  if (info.embeds) {
-    return error(StatusCode::unsupported,
-                 "{}: the model makes vectors of texts, which have no images", options.vision);
-  }
-  if (tower.width != info.embedding) {
-    return error(StatusCode::bad_file,
-                 "{}: clip.vision.projection_dim: expected {}, the width of the model, found {}",
-                 options.vision, info.embedding, tower.width);
-  }
-  if (tower.parts > info.layers) {
-    return error(StatusCode::bad_file,
-                 "{}: clip.vision.is_deepstack_layers: expected fewer layers than the {} of the "
-                 "model, found {}",
-                 options.vision, info.layers, tower.parts - 1);
-  }
-  if (info.image_layers >= 0 && tower.parts - 1 != info.image_layers) {
-    return error(StatusCode::bad_file,
-                 "{}: clip.vision.is_deepstack_layers: expected {} layers, as the model says, "
-                 "found {}",
-                 options.vision, info.image_layers, tower.parts - 1);
-  }
-  opened.model->take_images(tower.parts - 1);
-  made->weights = std::make_unique<WeightTable>(*made->source);
-  made->most_rows = options.image_tokens > 0 ? options.image_tokens : tower.usual_results;
-  if (info.sight != ImageSight::causal) {
-    // An image is computed in one step, beside other sessions.
-    made->most_rows = std::min<int64_t>(made->most_rows, options.batch_rows - options.parallel);
-    opened.request.fewer_rows = false;
-  }
-  if (made->most_rows < tower.least_results) {
-    return error(StatusCode::does_not_fit,
-                 "{}: an image has {} tokens, and may have {}; raise image_tokens or batch_rows",
-                 options.vision, tower.least_results, made->most_rows);
-  }
-  PlanRequest& request = made->request;
-  request = opened.request;
-  request.max_outputs = made->most_rows;
-  request.max_rows = made->tower->most_patches(made->most_rows);
-  request.context = request.max_rows;
-  request.sequences = 1;
-  request.fewer_rows = request.k_auto = request.v_auto = request.spill = request.streamed = false;
-  request.beside = true;
-  request.weight_devices.clear();
-  request.drafter_bytes = request.drafter_token_bytes = request.grammar_bytes = 0;
-  request.draft_states = 0;
-  if (request.offload > 0) request.offload = -1;
-  request.host_experts = -1;
-  request.image_bytes = made->kept_bytes();
-  for (Device* device : opened.device_list()) {
-    INFER_CHECK(device->prepare(types_of(*made->source)));
-  }
-  INFER_TRY_S(made->plan, plan_memory(*made->tower, *made->weights, opened.device_list(), request));
-  opened.tower = std::move(made);
-  return {};
 }
 
 /// OpenedModels::open() without LoadOptions::check_tensors.

@@ -13,6 +13,15 @@ const Weight* WeightSource::find(std::string_view name) const {
   return it == all.end() ? nullptr : &*it;
 }
 
+std::vector<DType> WeightSource::types() const {
+  std::vector<DType> types;
+  for (const Weight& weight : weights()) types.push_back(weight.desc.type);
+  std::ranges::sort(types);
+  const auto repeated = std::ranges::unique(types);
+  types.erase(repeated.begin(), repeated.end());
+  return types;
+}
+
 namespace {
 
 /// With the first format that recognises it.

@@ -52,6 +52,8 @@ class WeightSource {
 
   /// The weight with this name, or null. Takes linear time.
   const Weight* find(std::string_view name) const;
+  /// The types of the weights, each once.
+  std::vector<DType> types() const;
 };
 
 /// A file format. One folder in formats/ each; the build lists them (all_formats).

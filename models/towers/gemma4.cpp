@@ -42,7 +42,7 @@ class Gemma4 final : public Tower {
     }
     info_.takes_images = {3 * tower_.patch * tower_.patch, block_.width};
     read_places(r, source);
-    if (source.find("v.std_bias") != nullptr) {
+    if (source.find("v.std_bias") != nullptr || source.find("v.std_scale") != nullptr) {
       auto values = read_table(source, "v.std_bias", block_.width, 1);
       if (!values) r.set_error(values.error());
       if (values) bias_ = *std::move(values);
@@ -104,7 +104,7 @@ class Gemma4 final : public Tower {
     x = m.g.add(op::MeanRows{},
                 {x, m.g.input(StepInput::output_rows), m.g.input(StepInput::output_ends)});
     x = m.g.add(op::Scale{std::sqrt(static_cast<float>(block_.width))}, {x});
-    if (m.has("v.std_scale")) {
+    if (!bias_.empty()) {
       x = m.g.add(op::Multiply{}, {x, m.weight("v.std_scale", {block_.width})});
     }
     x = m.g.add(op::RmsNorm{block_.eps}, {x, kNoValue});
@@ -119,6 +119,11 @@ class Gemma4 final : public Tower {
     auto values = read_table(source, kTable, block_.width, 2 * places_);
     if (!values) return r.set_error(values.error());
     table_ = *std::move(values);
+    if (places_ < tower_.merged) {
+      r.set_error(error(StatusCode::bad_file,
+                        "{}: tensor '{}': expected at least {} places, found {}",
+                        r.metadata().source(), kTable, tower_.merged, places_));
+    }
   }
 
   /// "<product>.input_min", "input_max", "output_min" and "output_max", each one number.
@@ -134,6 +139,15 @@ class Gemma4 final : public Tower {
       Bounds& bounds = bounds_[weight.name.substr(0, dot)];
       op::Scale& to = input ? bounds.input : bounds.output;
       (part.ends_with("min") ? to.least : to.most) = value->front();
+    }
+    for (const auto& [product, bounds] : bounds_) {
+      for (const op::Scale& held : {bounds.input, bounds.output}) {
+        if (held.least <= held.most) continue;
+        r.set_error(
+            error(StatusCode::bad_file,
+                  "{}: '{}': expected a least input or output below the greatest, found {} and {}",
+                  r.metadata().source(), product, held.least, held.most));
+      }
     }
   }
 

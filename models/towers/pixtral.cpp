@@ -29,7 +29,7 @@ class Pixtral final : public Tower {
     block_.gated = r.get_bool("use_silu", false) ? op::Glu::Kind::silu : op::Glu::Kind::gelu;
     block_.rotate = true;
     block_.style = op::Rope::Style::interleaved;
-    RopeSpec rope = image_rope(block_.width / block_.heads, r.get_float("rope.freq_base", 10000.0));
+    RopeSpec rope = image_rope(block_.width / block_.heads, read_rope_base(r, 10000.0));
     // The axes take the frequencies in turns.
     const int32_t half = rope.pairs / 2;
     for (int32_t i = 0; i < 2 * half; ++i) {

@@ -25,6 +25,7 @@ class Qwen2Vl final : public Tower {
     block_ = read_vision_block(r, info_);
     block_.activation = op::Gelu::Kind::sigmoid;
     block_.rms_norms = windows;
+    if (windows) block_.gated = op::Glu::Kind::silu;
     block_.rotate = true;
     info_.parted = windows;
     info_.takes_images = {3 * tower_.patch * tower_.patch};

@@ -37,12 +37,15 @@ class Pair:
         self.tokens = f"5,{metadata['tokenizer.ggml.tokens'].index(mark)},6"
 
     def evaluate(self, metadata, tensors):
-        path = self.folder / "tower.gguf"
-        gguf.write(path, metadata, tensors)
+        gguf.write(self.folder / "tower.gguf", metadata, tensors)
+        return self.run_tower()
+
+    def run_tower(self):
         done = subprocess.run(
-            [os.environ["INFER_BIN"], "eval", "-m", self.folder / "model.gguf", "--mmproj", path,
-             "--image", self.folder / "image.png", "--tokens", self.tokens, "--logits",
-             self.folder / "out.f32", "-c", "64", "--image-max-tokens", "16"],
+            [os.environ["INFER_BIN"], "eval", "-m", self.folder / "model.gguf",
+             "--mmproj", self.folder / "tower.gguf", "--image", self.folder / "image.png",
+             "--tokens", self.tokens, "--logits", self.folder / "out.f32", "-c", "64",
+             "--image-max-tokens", "16"],
             capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
         return done.returncode, (done.stderr.decode().splitlines() or [""])[-1]
 
@@ -61,7 +64,7 @@ def pair(request, tmp_path_factory):
 def optional(name):
     """What towers may be without."""
     return (name.endswith((".bias", "_min", "_max")) or
-            name in ("mm.input_norm.weight", "v.token_embd.img_break", "v.std_bias", "v.std_scale"))
+            name in ("mm.input_norm.weight", "v.token_embd.img_break"))
 
 
 def test_the_pair_is_good(pair):
@@ -71,8 +74,7 @@ def test_the_pair_is_good(pair):
 def test_missing_tensors(pair):
     for name in pair.tower()[1]:
         metadata, tensors = pair.tower()
-        # Blocks without a gate are those of other encoders.
-        if optional(name) or pair.name == "mistral3" and "ffn_gate" in name:
+        if optional(name):
             continue
         del tensors[name]
         pair.refuses(metadata, tensors, name)
@@ -114,13 +116,64 @@ def test_numbers_that_fit_nothing(pair):
     """Keys that all towers have."""
     metadata = pair.tower()[0]
     for key, values in {"patch_size": (0, 3, 1000), "attention.head_count": (0, 5, 1000),
-                        "embedding_length": (0, 20, 28), "feed_forward_length": (0, 39),
+                        "embedding_length": (0, 20, 28), "feed_forward_length": (39,),
                         "block_count": (0, 3, 2000), "projection_dim": (0, 29, 31)}.items():
         key = "clip.vision." + key
         for value in values:
             pair.refuses(metadata | {key: value}, pair.tower()[1])
-        pair.refuses({other: value for other, value in metadata.items() if other != key},
-                     pair.tower()[1], key)
+        if not key.endswith("feed_forward_length"):
+            pair.refuses({other: value for other, value in metadata.items() if other != key},
+                         pair.tower()[1], key)
+
+
+@pytest.mark.parametrize("length", [0, None])
+def test_files_that_do_not_say_how_wide_the_feed_forward_is(pair, length):
+    metadata, tensors = pair.tower()
+    key = "clip.vision.feed_forward_length"
+    metadata.pop(key)
+    assert pair.evaluate(metadata | ({} if length is None else {key: length}), tensors)[0] == 0
+
+
+def test_gemma4_without_places_for_a_result(tmp_path):
+    pair = Pair(tmp_path, "gemma4")
+    metadata, tensors = pair.tower()
+    pair.refuses(metadata | {"clip.vision.projector.scale_factor": 64}, tensors,
+                 "v.position_embd.weight", "64")
+    tensors["v.position_embd.weight"] = tensors["v.position_embd.weight"][:, :2]
+    pair.refuses(metadata, tensors, "v.position_embd.weight", "2")
+
+
+def test_bounds_of_gemma4_are_ranges(tmp_path):
+    pair = Pair(tmp_path, "gemma4")
+    ends = [name for name in pair.tower()[1] if name.endswith(("_min", "_max"))]
+    assert ends
+    for name in ends[:4]:
+        for value in (np.nan, np.inf if name.endswith("min") else -np.inf):
+            metadata, tensors = pair.tower()
+            tensors[name] = np.full_like(tensors[name], value)
+            if name.endswith("min") and value == np.inf:
+                tensors[name.replace("_min", "_max")] = np.float32([1.0])
+            elif value == -np.inf:
+                tensors[name.replace("_max", "_min")] = np.float32([-1.0])
+            pair.refuses(metadata, tensors, name.rpartition(".")[0])
+
+
+def test_the_base_of_pixtrals_frequencies(tmp_path):
+    pair = Pair(tmp_path, "mistral3")
+    metadata, tensors = pair.tower()
+    for base in (0.0, -5.0, np.nan, np.inf):
+        pair.refuses(metadata | {"clip.rope.freq_base": base}, tensors, "rope.freq_base")
+
+
+@pytest.mark.parametrize("type_name", ["q8_0", "q4_0"])
+def test_towers_are_quantised_but_for_what_is_sorted_anew(tmp_path, type_name):
+    pair = Pair(tmp_path, "mistral3")
+    gguf.write(tmp_path / "whole.gguf", *make_towers.pixtral_tower())
+    done = subprocess.run(
+        [os.environ["INFER_BIN"], "quantize", tmp_path / "whole.gguf", tmp_path / "tower.gguf",
+         type_name], capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert pair.run_tower()[0] == 0
 
 
 def test_images_of_gemma3_are_of_whole_results(tmp_path):

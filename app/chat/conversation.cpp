@@ -109,7 +109,7 @@ Json Conversation::seen() const {
 Result<std::string> Conversation::render() {
   Json variables = variables_;
   variables["messages"] = seen();
-  auto images = images_.read(engine_, variables["messages"]);
+  auto images = message_images_.read(engine_, variables["messages"]);
   if (!images) return tl::unexpected(images.error());
   images_ = *std::move(images);
   if (continues_) variables["continue_final_message"] = true;

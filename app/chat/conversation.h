@@ -117,7 +117,7 @@ class Conversation {
   TooLong too_long_ = TooLong::nothing;
   std::string spoken_;         ///< text of held_, with special tokens spelt out
   std::vector<int32_t> held_;  ///< tokens that the session holds
-  MessageImages images_;
+  MessageImages message_images_;
   std::vector<ModelImage> images_;  ///< of the messages that were last rendered
 };
 

@@ -81,8 +81,8 @@ def refused(code, *arguments, says):
 
 def test_what_is_wrong_is_named(tmp_path):
     two = SHOWN + "and" + SHOWN
-    refused(2, two, *SEEING, "--image", TALL, says="2 places")
-    refused(2, SHOWN, *SEEING, "--image", TALL, "--image", BLOCKS, says="2 images")
+    refused(2, two, *SEEING, "--image", TALL, says="2, found 1")
+    refused(2, SHOWN, *SEEING, "--image", TALL, "--image", BLOCKS, says="1, found 2")
     refused(3, "Say", *SEEING, "--image", MODEL, says="tiny.gguf")
     refused(3, "Say", *SEEING, "--image", tmp_path / "absent.png", says="absent.png")
     refused(3, "Say", "-m", MODEL, "--image", TALL, says="mmproj")

@@ -224,7 +224,7 @@ def test_what_is_wrong_is_named(seeing, wrong, why):
 def test_a_text_that_pretends_to_hold_an_image(seeing):
     """It is a place too many."""
     status, error = seeing.error(CHAT, chat_with(part(TALL), text("<|image_pad|>")))
-    assert status == 400 and "2 places" in error["message"]
+    assert status == 400 and "2, found 1" in error["message"]
     assert said(seeing.post(CHAT, chat_with(text("<|image_pad|>"))))
 
 

@@ -87,7 +87,8 @@ def test_what_is_wrong_is_named(tmp_path):
     refused(3, "Say", *SEEING, "--image", tmp_path / "absent.png", says="absent.png")
     refused(3, "Say", "-m", MODEL, "--image", TALL, says="mmproj")
     refused(3, "Say", "-m", MODEL, "--mmproj", tmp_path / "absent.gguf", says="absent.gguf")
-    refused(2, "Say", *SEEING, "--image", TALL, "--image-max-tokens", 0, says="--image-max-tokens")
+    refused(2, "Say", *SEEING, "--image", TALL, "--image-max-tokens", -1,
+            says="--image-max-tokens")
     broken = tmp_path / "broken.png"
     broken.write_bytes(TALL.read_bytes()[:500])
     refused(3, "Say", *SEEING, "--image", broken, says="broken.png")

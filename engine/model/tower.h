@@ -92,6 +92,15 @@ struct TowerDef {
   Result<std::unique_ptr<Tower>> (*create)(const WeightSource& source);
 };
 
+/// TowerDef::create of a tower that its constructor reads.
+template <typename T>
+Result<std::unique_ptr<Tower>> create_tower(const WeightSource& source) {
+  HparamReader r(source);
+  auto tower = std::make_unique<T>(r, source);
+  if (!r.status().ok()) return tl::unexpected(r.status());
+  return tower;
+}
+
 /// Generated from the files in models/towers.
 std::span<const TowerDef* const> all_towers();
 

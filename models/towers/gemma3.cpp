@@ -72,18 +72,11 @@ class Gemma3 final : public Tower {
   std::vector<float> table_;  ///< [patches][width]: learned places, row by row
 };
 
-Result<std::unique_ptr<Tower>> create(const WeightSource& source) {
-  HparamReader r(source);
-  auto tower = std::make_unique<Gemma3>(r, source);
-  if (!r.status().ok()) return tl::unexpected(r.status());
-  return tower;
-}
-
 }  // namespace
 
 const TowerDef& gemma3_tower() {
   static constexpr const char* kProjectors[] = {"gemma3"};
-  static const TowerDef def{kProjectors, create};
+  static const TowerDef def{kProjectors, create_tower<Gemma3>};
   return def;
 }
 

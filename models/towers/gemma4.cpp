@@ -197,18 +197,11 @@ class Gemma4 final : public Tower {
   std::unordered_map<std::string, Bounds> bounds_;  ///< by product
 };
 
-Result<std::unique_ptr<Tower>> create(const WeightSource& source) {
-  HparamReader r(source);
-  auto tower = std::make_unique<Gemma4>(r, source);
-  if (!r.status().ok()) return tl::unexpected(r.status());
-  return tower;
-}
-
 }  // namespace
 
 const TowerDef& gemma4_tower() {
   static constexpr const char* kProjectors[] = {"gemma4v"};
-  static const TowerDef def{kProjectors, create};
+  static const TowerDef def{kProjectors, create_tower<Gemma4>};
   return def;
 }
 

@@ -91,18 +91,11 @@ class Pixtral final : public Tower {
   int64_t edge_ = 1;  ///< pixels of the longer side at most
 };
 
-Result<std::unique_ptr<Tower>> create(const WeightSource& source) {
-  HparamReader r(source);
-  auto tower = std::make_unique<Pixtral>(r, source);
-  if (!r.status().ok()) return tl::unexpected(r.status());
-  return tower;
-}
-
 }  // namespace
 
 const TowerDef& pixtral_tower() {
   static constexpr const char* kProjectors[] = {"pixtral"};
-  static const TowerDef def{kProjectors, create};
+  static const TowerDef def{kProjectors, create_tower<Pixtral>};
   return def;
 }
 

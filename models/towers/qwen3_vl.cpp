@@ -139,18 +139,11 @@ class Qwen3Vl final : public Tower {
   std::vector<float> table_;     ///< [side · side][embedding]
 };
 
-Result<std::unique_ptr<Tower>> create(const WeightSource& source) {
-  HparamReader r(source);
-  auto tower = std::make_unique<Qwen3Vl>(r, source);
-  if (!r.status().ok()) return tl::unexpected(r.status());
-  return tower;
-}
-
 }  // namespace
 
 const TowerDef& qwen3_vl_tower() {
   static constexpr const char* kProjectors[] = {"qwen3vl_merger"};
-  static const TowerDef def{kProjectors, create};
+  static const TowerDef def{kProjectors, create_tower<Qwen3Vl>};
   return def;
 }
 

@@ -20,7 +20,7 @@ constexpr int64_t kLeastBytes = int64_t{64} << 20;
 /// than a millisecond.
 constexpr int64_t kPieceBytes = int64_t{3} << 19;
 constexpr size_t kMostRounds = 48;
-constexpr double kBetter = 0.93;
+constexpr double kBetter = 0.975;
 
 /// The packed matrix of a product.
 struct Weights {

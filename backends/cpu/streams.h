@@ -12,7 +12,7 @@
 namespace infer::cpu {
 
 /// Times products of the segment's weights with one column in all ways that RowKernel::run has, and
-/// returns the fastest number of streams: 1, unless another takes a fourteenth less time. Takes
+/// returns the fastest number of streams: 1, unless another takes a fortieth less time. Takes
 /// some milliseconds. Nothing where the segment has too few packed weights, less than 64 MiB, to
 /// tell: those that were loaded last are in caches.
 std::optional<int> measure_streams(const CpuContext& context, const CompileSpec& spec);

@@ -2,8 +2,16 @@
 // isa.h.
 #pragma once
 
+#include "backends/cpu/simd/halves.h"
+
 namespace infer::cpu {
 namespace {
+
+/// Whether codes of eight bits are multiplied as fast as smaller ones.
+constexpr bool kByteCodes = true;
+
+/// Whether `dot` takes what its sum begins with.
+constexpr bool kDotsBegin = true;
 
 /// What is subtracted from codes of eight bits, and signed bytes as such codes.
 constexpr int kWideZero = 128;
@@ -16,22 +24,17 @@ struct Codes {
   void set(int j, Ints codes) { v[j] = codes; }
 };
 
+/// start + Σ codes·q over 32 weights.
 template <int kMax>
-[[gnu::always_inline]] inline Ints dot_part(const Codes<kMax>& codes, const int8_t* q, int begin,
-                                            int end) {
+[[gnu::always_inline]] inline Ints dot(const Codes<kMax>& codes, const int8_t* q,
+                                       Ints start = Ints::set(0)) {
   // Two chains, because the instruction's latency is several times its rate.
-  Ints even = Ints::set(0), odd = even;
-  for (int j = begin; j < end; j += 2) {
-    even = add_dot4(even, codes.v[j], q + 4 * j);
+  Ints odd = Ints::set(0);
+  for (int j = 0; j < 8; j += 2) {
+    start = add_dot4(start, codes.v[j], q + 4 * j);
     odd = add_dot4(odd, codes.v[j + 1], q + 4 * j + 4);
   }
-  return even + odd;
-}
-
-/// Σ codes·q over 32 weights.
-template <int kMax>
-[[gnu::always_inline]] inline Ints dot(const Codes<kMax>& codes, const int8_t* q) {
-  return dot_part(codes, q, 0, 8);
+  return start + odd;
 }
 
 /// Σ (low + 32·high)·q over 32 weights.
@@ -45,17 +48,19 @@ template <int kMax>
   return lows + (highs << 5);
 }
 
-/// Σ codes·q over either half of 32 weights.
-struct HalfSums {
-  Ints first, second;
-};
-
-/// Says that `dot` leaves the halves apart.
-struct Apart {};
-
+/// start + Σ codes·q over either half of 32 weights.
 template <int kMax>
-[[gnu::always_inline]] inline HalfSums dot(const Codes<kMax>& codes, const int8_t* q, Apart) {
-  return {dot_part(codes, q, 0, 4), dot_part(codes, q, 4, 8)};
+[[gnu::always_inline]] inline HalfSums dot(const Codes<kMax>& codes, const int8_t* q,
+                                           HalfSums start, Apart) {
+  for (int j = 0; j < 4; ++j) {
+    start.first = add_dot4(start.first, codes.v[j], q + 4 * j);
+    start.second = add_dot4(start.second, codes.v[j + 4], q + 4 * j + 16);
+  }
+  return start;
+}
+template <int kMax>
+[[gnu::always_inline]] inline HalfSums dot(const Codes<kMax>& codes, const int8_t* q, Apart apart) {
+  return dot(codes, q, HalfSums{Ints::set(0), Ints::set(0)}, apart);
 }
 
 /// Scales of the two halves of 32 weights whose codes are 2^kBits too large; below zero: codes as
@@ -66,16 +71,23 @@ struct HalfScales {
   HalfScales() = default;
   HalfScales(Ints a, Ints b) : first(to_float(a)), second(to_float(b)) {}
 
-  /// Σ scale·(code − 2^kBits)·q from what `dot` returns and Σq of either half.
-  [[gnu::always_inline]] Floats total(HalfSums dots, const int16_t* sums) const {
+  /// Σ scale·(code − 2^kBits)·q from the halves' products and Σq of either half.
+  [[gnu::always_inline]] Floats total(auto dots, const int16_t* sums) const {
+    HalfSums both;
     if constexpr (kBits >= 0) {
-      dots.first = dots.first - Ints::set(sums[0] * (1 << kBits));
-      dots.second = dots.second - Ints::set(sums[1] * (1 << kBits));
+      both = dots(half_offsets<kBits>(sums));
+    } else {
+      both = dots();
     }
-    return fma(to_float(dots.first), first, to_float(dots.second) * second);
+    return fma(to_float(both.first), first, to_float(both.second) * second);
   }
 };
 
+template <int kMax, int kBits>
+[[gnu::always_inline]] inline HalfSums dot(const Codes<kMax>& codes, const int8_t* q,
+                                           HalfSums start, const HalfScales<kBits>&) {
+  return dot(codes, q, start, Apart{});
+}
 template <int kMax, int kBits>
 [[gnu::always_inline]] inline HalfSums dot(const Codes<kMax>& codes, const int8_t* q,
                                            const HalfScales<kBits>&) {

@@ -16,6 +16,35 @@ constexpr int kR = Ints::kLanes;
 constexpr bool kTwice = kR > I::kLanes;
 static_assert(Floats::kWidth == kR);
 
+/// Products of the 32 weights of `sub` with a column at q: of() or, added to a start, of(start).
+template <typename Sub>
+struct DotsOf {
+  const Sub& sub;
+  const int8_t* q;
+
+  [[gnu::always_inline]] auto operator()() const { return sub.product(q); }
+  [[gnu::always_inline]] auto operator()(auto start) const {
+    if constexpr (kDotsBegin) {
+      return sub.product(q, start);
+    } else {
+      return sub.product(q) + start;
+    }
+  }
+};
+template <typename Sub>
+DotsOf(const Sub&, const int8_t*) -> DotsOf<Sub>;
+
+/// The same of products that are known.
+template <typename Sums>
+struct KnownDots {
+  Sums sums;
+
+  [[gnu::always_inline]] Sums operator()() const { return sums; }
+  [[gnu::always_inline]] Sums operator()(Sums start) const { return sums + start; }
+};
+template <typename Sums>
+KnownDots(Sums) -> KnownDots<Sums>;
+
 /// 32 weights of each row: scale·code + min.
 template <int kMax>
 struct Sub32 {
@@ -98,7 +127,7 @@ struct Sub32Offset {
     // Wide codes that are left signed have no offset.
     if constexpr (kMax == 255 && kWideZero == 0) return fma(to_float(dots()), d, sum);
     const Ints offset = Ints::set(*x.negated_sum(c)) << kBits;
-    return fma(to_float(dots() + offset), d, sum);
+    return fma(to_float(dots(offset)), d, sum);
   }
 };
 
@@ -118,7 +147,7 @@ struct Sub16 {
     return dot(codes, q..., scales);
   }
   [[gnu::always_inline]] Floats add(Floats sum, auto dots, const PanelChunk& x, int64_t c) const {
-    return fma(scales.total(dots(), x.sums(c)), d * Floats::set(*x.d(c)), sum);
+    return fma(scales.total(dots, x.sums(c)), d * Floats::set(*x.d(c)), sum);
   }
 };
 
@@ -133,13 +162,10 @@ struct Sub16Apart {
     return dot(codes, q..., Apart{});
   }
   [[gnu::always_inline]] Floats add(Floats sum, auto dots, const PanelChunk& x, int64_t c) const {
-    const HalfSums both = dots();
+    const HalfSums both = dots(half_offsets<kBits>(x.sums(c)));
     const Floats d = Floats::set(*x.d(c));
-    const auto without_offset = [&](Ints half, int i) __attribute__((always_inline)) {
-      return to_float(half - Ints::set(x.sums(c)[i] * (1 << kBits)));
-    };
-    sum = fma(without_offset(both.first, 0), first * d, sum);
-    return fma(without_offset(both.second, 1), second * d, sum);
+    sum = fma(to_float(both.first), first * d, sum);
+    return fma(to_float(both.second), second * d, sum);
   }
 };
 
@@ -158,20 +184,22 @@ struct Sub16Min {
   [[gnu::always_inline]] Floats add(Floats sum, auto dots, const PanelChunk& x, int64_t c) const {
     const Floats xd = Floats::set(*x.d(c));
     sum = fma(to_float(pair_product(mins, x.sums(c))), dmin * xd, sum);
-    return fma(scales.total(dots(), x.sums(c)), d * xd, sum);
+    return fma(scales.total(dots, x.sums(c)), d * xd, sum);
   }
 };
 
-/// How far ahead of their use weights are asked for, in bytes of all streams.
-constexpr int64_t kAhead = 4096;
+/// How far ahead of their use weights are asked for, in bytes of all streams. At least a block of
+/// each stream, whose bytes are used in another order than they lie in.
+template <typename W, int kStreams = 1>
+constexpr int64_t kAhead =
+    4096 / kStreams > W::kBytes * kR ? 4096 / kStreams : int64_t{W::kBytes} * kR;
 
-/// Asks for what lies `ahead` bytes after part `part` of a block. A whole block of 256 weights at
+/// Asks for what lies kAhead bytes after part `part` of a block. A whole block of 256 weights at
 /// once is more lines than a core can wait for, and then nothing is asked for while it is computed.
-template <typename W>
-[[gnu::always_inline]] inline void prefetch(const std::byte* block, int part,
-                                            int64_t ahead = kAhead) {
+template <typename W, int kStreams = 1>
+[[gnu::always_inline]] inline void prefetch(const std::byte* block, int part) {
   constexpr int64_t kBytes = W::kBytes * kR / (W::kBlock / 32);
-  const std::byte* const from = block + ahead + part * kBytes;
+  const std::byte* const from = block + kAhead<W, kStreams> + part * kBytes;
   for (int64_t i = 0; i < kBytes; i += 64) __builtin_prefetch(from + i, 0, 3);
 }
 
@@ -189,8 +217,7 @@ template <typename W, int kColumns>
       W::sub(w, head, part, sub);
 #pragma GCC unroll 4
       for (int c = 0; c < kColumns; ++c) {
-        const auto dots = [&]() __attribute__((always_inline)) { return sub.product(x.q(c)); };
-        sum[c] = sub.add(sum[c], dots, x, c);
+        sum[c] = sub.add(sum[c], DotsOf{sub, x.q(c)}, x, c);
       }
     };
     if constexpr (kColumns == 1 && !kTwice) {
@@ -243,21 +270,13 @@ template <typename W>
           int64_t c = 0;
           for (; c + 2 <= columns; c += 2) {
             const auto both = sub.product(x.q(c), x.q(c + 1));
-            add(
-                [&]() __attribute__((always_inline)) { return both.first; }, c);
-            add(
-                [&]() __attribute__((always_inline)) { return both.second; }, c + 1);
+            add(KnownDots{both.first}, c);
+            add(KnownDots{both.second}, c + 1);
           }
           // The last of an odd number is its own second: so the codes stay in one arrangement.
-          if (c < columns)
-            add(
-                [&]() __attribute__((always_inline)) { return sub.product(x.q(c), x.q(c)).first; },
-                c);
+          if (c < columns) add(KnownDots{sub.product(x.q(c), x.q(c)).first}, c);
         } else {
-          for (int64_t c = 0; c < columns; ++c) {
-            add(
-                [&]() __attribute__((always_inline)) { return sub.product(x.q(c)); }, c);
-          }
+          for (int64_t c = 0; c < columns; ++c) add(DotsOf{sub, x.q(c)}, c);
         }
       });
 }
@@ -272,25 +291,20 @@ constexpr bool kStreamed = kTwice || (kR >= 8 && W::kBlock == 32);
 template <typename W, int kStreams>
 [[gnu::noinline]] void one_column(const std::byte* w, int64_t pitch, int64_t k, const Panel& panel,
                                   float* sums, int64_t sums_pitch) {
-  // A stream's next block comes after one of every other.
-  constexpr int64_t kBlockBytes = W::kBytes * kR;
-  constexpr int64_t kStreamAhead =
-      kAhead / kStreams > kBlockBytes ? kAhead / kStreams : kBlockBytes;
   Floats sum[kStreams];
   for (Floats& s : sum) s = Floats::zero();
-  for (int64_t b = 0; b < k / W::kBlock; ++b, w += kBlockBytes) {
+  for (int64_t b = 0; b < k / W::kBlock; ++b, w += W::kBytes * kR) {
 #pragma GCC unroll 4
     for (int s = 0; s < kStreams; ++s) {
       const std::byte* const block = w + s * pitch;
       const typename W::Head head(block);
 #pragma GCC unroll 1
       for (int part = 0; part < W::kBlock / 32; ++part) {
-        prefetch<W>(block, part, kStreamAhead);
+        prefetch<W, kStreams>(block, part);
         const PanelChunk x(panel, b * (W::kBlock / 32) + part);
         typename W::Sub sub;
         W::sub(block, head, part, sub);
-        const auto dots = [&]() __attribute__((always_inline)) { return sub.product(x.q(0)); };
-        sum[s] = sub.add(sum[s], dots, x, 0);
+        sum[s] = sub.add(sum[s], DotsOf{sub, x.q(0)}, x, 0);
       }
     }
   }
@@ -364,14 +378,26 @@ Lanes high_nibbles(Lanes a) {
     return (a >> 4) & Lanes::set(0x0f0f0f0f);
   }
 }
-/// By n to the left, or −n to the right.
-[[gnu::always_inline]] inline Ints shifted(Ints a, int n) { return n >= 0 ? a << n : a >> -n; }
+/// By n to the left, or −n to the right. What comes in from the other side means nothing.
+template <typename Lanes>
+[[gnu::always_inline]] inline Lanes shifted(Lanes a, int n) {
+  if constexpr (requires { rotated(a, n); }) {
+    return rotated(a, n);
+  } else {
+    return n >= 0 ? a << n : a >> -n;
+  }
+}
 /// Byte `index` of each lane.
 Ints byte_of(Ints a, int index) { return (a >> (8 * index)) & Ints::set(0xff); }
 /// The same of signed bytes.
-Ints signed_byte_of(Ints a, int index) {
-  const Ints sign = Ints::set(0x80);
-  return ((byte_of(a, index) + sign) & Ints::set(0xff)) - sign;
+template <typename Lanes>
+[[gnu::always_inline]] inline Lanes signed_byte_of(Lanes a, int index) {
+  if constexpr (requires { signed_right(a, 24); }) {
+    return signed_right(a << (24 - 8 * index), 24);
+  } else {
+    const Lanes sign = Lanes::set(0x80);
+    return ((byte_of(a, index) + sign) & Lanes::set(0xff)) - sign;
+  }
 }
 
 /// Heads of blocks of 32: a scale as binary16, or a scale and a minimum in one dword.

@@ -154,8 +154,7 @@ template <typename W>
           const int64_t count = tile < whole ? kTileColumns : rest;
           for (int64_t c = 0; c < count; ++c) {
             float* at = sums + (first + c) * kR;
-            const auto of_column = [&]() __attribute__((always_inline)) { return now(c); };
-            scales.add(Floats::load(at), of_column, x, first + c).store(at);
+            scales.add(Floats::load(at), KnownDots{now(c)}, x, first + c).store(at);
           }
         }
       });

@@ -66,6 +66,10 @@ Ints operator*(Ints x, Ints y) { return {x.a * y.a, x.b * y.b}; }
 Ints operator<<(Ints x, int n) { return {x.a << n, x.b << n}; }
 /// Zeros come in from above.
 Ints operator>>(Ints x, int n) { return {x.a >> n, x.b >> n}; }
+/// Copies of the sign come in from above.
+Ints signed_right(Ints x, int n) { return {signed_right(x.a, n), signed_right(x.b, n)}; }
+/// By n to the left, or −n to the right.
+Ints rotated(Ints x, int n) { return {rotated(x.a, n), rotated(x.b, n)}; }
 
 Floats to_float(Ints x) { return {to_float(x.a), to_float(x.b)}; }
 Floats as_float(Ints x) { return {as_float(x.a), as_float(x.b)}; }

@@ -1,8 +1,16 @@
 // Codes and their products where 8-bit products are summed in 16 bits: included by isa.h.
 #pragma once
 
+#include "backends/cpu/simd/halves.h"
+
 namespace infer::cpu {
 namespace {
+
+/// Whether codes of eight bits are multiplied as fast as smaller ones.
+constexpr bool kByteCodes = false;
+
+/// Whether `dot` takes what its sum begins with.
+constexpr bool kDotsBegin = false;
 
 /// What is subtracted from codes of eight bits, and signed bytes as such codes.
 constexpr int kWideZero = 128;
@@ -138,13 +146,6 @@ template <int kColumns>
 }
 
 /// Σ codes·q over either half of 32 weights.
-struct HalfSums {
-  I first, second;
-};
-
-/// Says that `dot` leaves the halves apart.
-struct Apart {};
-
 template <int kMax>
 [[gnu::always_inline]] inline HalfSums dot(const Codes<kMax>& codes, const int8_t* q, Apart) {
   return {{dot_part<kMax>(codes.v, q, 0, 4, _mm256_set1_epi16(1))},
@@ -160,10 +161,10 @@ struct HalfScales {
   HalfScales(I a, I b)
       : first(pairs(a, a)), second(pairs(b, b)), offsets(pairs(negative(a), negative(b))) {}
 
-  /// Σ scale·(code − 2^kBits)·q from what `dot` returns and Σq of either half.
-  [[gnu::always_inline]] F total(I dots, const int16_t* sums) const {
-    if constexpr (kBits < 0) return to_float(dots);
-    return to_float(dots + pair_product(offsets, sums));
+  /// Σ scale·(code − 2^kBits)·q from the products of both halves and Σq of either.
+  [[gnu::always_inline]] F total(auto dots, const int16_t* sums) const {
+    if constexpr (kBits < 0) return to_float(dots());
+    return to_float(dots() + pair_product(offsets, sums));
   }
 
  private:

@@ -117,6 +117,8 @@ I operator*(I a, I b) { return {_mm256_mullo_epi32(a.v, b.v)}; }
 I operator<<(I a, int n) { return {_mm256_slli_epi32(a.v, n)}; }
 /// Zeros come in from above.
 I operator>>(I a, int n) { return {_mm256_srli_epi32(a.v, n)}; }
+/// Copies of the sign come in from above.
+I signed_right(I a, int n) { return {_mm256_srai_epi32(a.v, n)}; }
 
 F to_float(I a) { return {_mm256_cvtepi32_ps(a.v)}; }
 I to_int(F a) { return {_mm256_cvtps_epi32(a.v)}; }

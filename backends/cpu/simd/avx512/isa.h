@@ -136,9 +136,21 @@ I operator^(I a, I b) { return {_mm512_xor_si512(a.v, b.v)}; }
 I operator+(I a, I b) { return {_mm512_add_epi32(a.v, b.v)}; }
 I operator-(I a, I b) { return {_mm512_sub_epi32(a.v, b.v)}; }
 I operator*(I a, I b) { return {_mm512_mullo_epi32(a.v, b.v)}; }
-I operator<<(I a, int n) { return {_mm512_slli_epi32(a.v, static_cast<unsigned>(n))}; }
+// Shifts by what is known only at run time have a count in each lane: with one count for all lanes
+// they are two operations on Intel's processors.
+I operator<<(I a, int n) {
+  if (__builtin_constant_p(n)) return {_mm512_slli_epi32(a.v, static_cast<unsigned>(n))};
+  return {_mm512_sllv_epi32(a.v, _mm512_set1_epi32(n))};
+}
 /// Zeros come in from above.
-I operator>>(I a, int n) { return {_mm512_srli_epi32(a.v, static_cast<unsigned>(n))}; }
+I operator>>(I a, int n) {
+  if (__builtin_constant_p(n)) return {_mm512_srli_epi32(a.v, static_cast<unsigned>(n))};
+  return {_mm512_srlv_epi32(a.v, _mm512_set1_epi32(n))};
+}
+/// Copies of the sign come in from above.
+I signed_right(I a, int n) { return {_mm512_srai_epi32(a.v, static_cast<unsigned>(n))}; }
+/// By n to the left, or −n to the right.
+I rotated(I a, int n) { return {_mm512_rolv_epi32(a.v, _mm512_set1_epi32(n))}; }
 
 F to_float(I a) { return {_mm512_cvtepi32_ps(a.v)}; }
 I to_int(F a) { return {_mm512_cvtps_epi32(a.v)}; }

@@ -2,8 +2,16 @@
 // are the same signed or not, and wide ones are left signed.
 #pragma once
 
+#include "backends/cpu/simd/halves.h"
+
 namespace infer::cpu {
 namespace {
+
+/// Whether codes of eight bits are multiplied as fast as smaller ones.
+constexpr bool kByteCodes = false;
+
+/// Whether `dot` takes what its sum begins with.
+constexpr bool kDotsBegin = false;
 
 /// What is subtracted from codes of eight bits, and signed bytes as such codes.
 constexpr int kWideZero = 0;
@@ -93,13 +101,6 @@ template <int kMax>
 }
 
 /// Σ codes·q over either half of 32 weights.
-struct HalfSums {
-  I first, second;
-};
-
-/// Says that `dot` leaves the halves apart.
-struct Apart {};
-
 template <int kMax>
 [[gnu::always_inline]] inline HalfSums dot(const Codes<kMax>& codes, const int8_t* q, Apart) {
   return {dot_part<kMax, 0, 16>(codes, q), dot_part<kMax, 16, 16>(codes, q)};
@@ -113,10 +114,10 @@ struct HalfScales {
   HalfScales() = default;
   HalfScales(I a, I b) : first(a), second(b), offsets(pairs(negative(a), negative(b))) {}
 
-  /// Σ scale·(code − 2^kBits)·q from what `dot` returns and Σq of either half.
-  [[gnu::always_inline]] F total(I dots, const int16_t* sums) const {
-    if constexpr (kBits < 0) return to_float(dots);
-    return to_float(dots + pair_product(offsets, sums));
+  /// Σ scale·(code − 2^kBits)·q from the products of both halves and Σq of either.
+  [[gnu::always_inline]] F total(auto dots, const int16_t* sums) const {
+    if constexpr (kBits < 0) return to_float(dots());
+    return to_float(dots() + pair_product(offsets, sums));
   }
 
  private:

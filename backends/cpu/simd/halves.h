@@ -1,0 +1,25 @@
+// Products of 32 weights whose halves have scales of their own: included by codes.h.
+#pragma once
+
+namespace infer::cpu {
+namespace {
+
+/// Σ codes·q over either half of 32 weights.
+struct HalfSums {
+  Ints first, second;
+};
+HalfSums operator+(HalfSums a, HalfSums b) { return {a.first + b.first, a.second + b.second}; }
+
+/// Says that `dot` leaves the halves apart.
+struct Apart {};
+
+/// −2^kBits·Σq of either half, from Σq: what codes that are 2^kBits too large add too much.
+template <int kBits>
+[[gnu::always_inline]] inline HalfSums half_offsets(const int16_t* sums) {
+  constexpr int32_t kOffset = -(1 << kBits);
+  return {pair_product(Ints::set(kOffset & 0xffff), sums),
+          pair_product(Ints::set(kOffset * (1 << 16)), sums)};
+}
+
+}  // namespace
+}  // namespace infer::cpu

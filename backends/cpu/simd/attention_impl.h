@@ -7,14 +7,16 @@
 #include "backends/cpu/simd/attention/mixes.h"
 #include "backends/cpu/simd/attention/scores.h"
 #include "backends/cpu/simd/attention/softmax.h"
+#include "backends/cpu/simd/clean.h"
 #include "backends/cpu/simd/hadamard.h"
 #include "backends/cpu/simd/rope.h"
 
 namespace infer::cpu {
 namespace {
 
-constexpr AttentionOps kAttentionOps{
-    score_page, interleave_keys, soften_page, mix_page, encode_q8_0, rope, hadamard};
+constexpr AttentionOps kAttentionOps{clean<score_page>, clean<interleave_keys>, clean<soften_page>,
+                                     clean<mix_page>,   clean<encode_q8_0>,     clean<rope>,
+                                     clean<hadamard>};
 
 }  // namespace
 }  // namespace infer::cpu

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/cpu/recurrent_kernels.h"
+#include "backends/cpu/simd/clean.h"
 #include "backends/cpu/simd/vec_impl.h"
 
 namespace infer::cpu {
@@ -118,7 +119,7 @@ void conv(const ConvToken& t, int64_t channels) {
   store_part(t.keep + i, x, left);
 }
 
-constexpr RecurrentOps kRecurrentOps{scan, conv};
+constexpr RecurrentOps kRecurrentOps{clean<scan>, clean<conv>};
 
 }  // namespace
 }  // namespace infer::cpu

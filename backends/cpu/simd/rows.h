@@ -8,6 +8,7 @@
 #pragma once
 
 #include "backends/cpu/row_kernel.h"
+#include "backends/cpu/simd/clean.h"
 
 namespace infer::cpu {
 namespace {
@@ -192,7 +193,7 @@ struct Sub16Min {
 /// each stream, whose bytes are used in another order than they lie in.
 template <typename W, int kStreams = 1>
 constexpr int64_t kAhead =
-    4096 / kStreams > W::kBytes * kR ? 4096 / kStreams : int64_t{W::kBytes} * kR;
+    4096 / kStreams > W::kBytes* kR ? 4096 / kStreams : int64_t{W::kBytes} * kR;
 
 /// Asks for what lies kAhead bytes after part `part` of a block. A whole block of 256 weights at
 /// once is more lines than a core can wait for, and then nothing is asked for while it is computed.
@@ -355,7 +356,7 @@ void multiply_groups(const std::byte* w, int64_t groups, int64_t k, const Panel&
 
 template <typename W>
 constexpr RowKernel row_kernel() {
-  return {W::kType, kR, multiply_groups<W, many_columns<W>>};
+  return {W::kType, kR, clean<multiply_groups<W, many_columns<W>>>};
 }
 
 // What the types' unpacking shares.

@@ -174,7 +174,7 @@ void some_columns(const std::byte* w, int64_t k, const Panel& panel, float* sums
 
 template <typename W>
 constexpr RowKernel tiled_row_kernel() {
-  return {W::kType, kR, multiply_groups<W, some_columns<W>>};
+  return {W::kType, kR, clean<multiply_groups<W, some_columns<W>>>};
 }
 
 }  // namespace

@@ -209,7 +209,7 @@ float sum_squares(const float* x, int64_t n) {
 
 /// Applies f to whole vectors and to the rest; f maps element vectors to a vector.
 template <typename Fn, typename... In>
-void map(float* y, int64_t n, Fn f, const In*... in) {
+[[gnu::always_inline]] inline void map(float* y, int64_t n, Fn f, const In*... in) {
   int64_t i = 0;
   for (; i + kW <= n; i += kW) f(F::load(in + i)...).store(y + i);
   if (i < n) store_part(y + i, f(load_part(in + i, n - i)...), n - i);

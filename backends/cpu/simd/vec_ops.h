@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/cpu/simd/attention_impl.h"
+#include "backends/cpu/simd/clean.h"
 #include "backends/cpu/simd/recurrent.h"
 #include "backends/cpu/simd/vec_impl.h"
 
@@ -35,23 +36,23 @@ int64_t int8_products(int64_t rounds) {
 }
 
 constexpr VecOps vec_ops() {
-  return {dot_rows,
+  return {clean<dot_rows>,
           kMostConverted,
-          sum_squares,
-          scale_mul,
-          add_scaled,
-          axpy,
-          max,
-          exp_sum,
-          softcap,
-          glu,
-          gelu,
-          f16_to_f32,
-          f32_to_f16,
-          bf16_to_f32,
-          quantise,
-          read_all,
-          kByteProducts > 0 ? int8_products : nullptr,
+          clean<sum_squares>,
+          clean<scale_mul>,
+          clean<add_scaled>,
+          clean<axpy>,
+          clean<max>,
+          clean<exp_sum>,
+          clean<softcap>,
+          clean<glu>,
+          clean<gelu>,
+          clean<f16_to_f32>,
+          clean<f32_to_f16>,
+          clean<bf16_to_f32>,
+          clean<quantise>,
+          clean<read_all>,
+          kByteProducts > 0 ? clean<int8_products> : nullptr,
           &kAttentionOps,
           &kRecurrentOps};
 }

@@ -9,6 +9,9 @@
 namespace infer::cpu {
 namespace {
 
+/// Leaves the registers as code without AVX needs them.
+void end_vectors() { _mm256_zeroupper(); }
+
 /// Eight floats.
 struct F {
   static constexpr int kWidth = 8;

@@ -12,6 +12,9 @@
 namespace infer::cpu {
 namespace {
 
+/// Code without these vectors needs nothing of them.
+void end_vectors() {}
+
 /// Eight floats.
 struct F {
   static constexpr int kWidth = 8;

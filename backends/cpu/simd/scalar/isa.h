@@ -11,6 +11,9 @@
 namespace infer::cpu {
 namespace {
 
+/// Code without these vectors needs nothing of them.
+void end_vectors() {}
+
 /// Four floats.
 struct F {
   static constexpr int kWidth = 4;

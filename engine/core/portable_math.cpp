@@ -54,9 +54,9 @@ double cos_kernel(double x, double rest) {
 
 /// 2^(n/8)·e^r with |r| ≤ ln 2/16, and the Taylor series of e^r to the eighth power.
 double exp(double x) {
-  constexpr double kEighths[8] = {0x1.0000000000000p+0, 0x1.172b83c7d517bp+0, 0x1.306fe0a31b715p+0,
-                                  0x1.4bfdad5362a27p+0, 0x1.6a09e667f3bcdp+0, 0x1.8ace5422aa0dbp+0,
-                                  0x1.ae89f995ad3adp+0, 0x1.d5818dcfba487p+0};
+  static constexpr double kEighths[8] = {
+      0x1.0000000000000p+0, 0x1.172b83c7d517bp+0, 0x1.306fe0a31b715p+0, 0x1.4bfdad5362a27p+0,
+      0x1.6a09e667f3bcdp+0, 0x1.8ace5422aa0dbp+0, 0x1.ae89f995ad3adp+0, 0x1.d5818dcfba487p+0};
   if (!(x > -746.0)) return std::isnan(x) ? x : 0.0;
   if (x > 710.0) return kInfinity;
   const double shifted = x * (8 * std::numbers::log2e) + kWhole;

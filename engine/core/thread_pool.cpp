@@ -1,6 +1,7 @@
 #include "engine/core/thread_pool.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "engine/core/platform/processor.h"
 
@@ -18,36 +19,64 @@ inline void pause() {
 #endif
 }
 
-// A hundred pauses take 1 to 3 µs, about as long as threads of equal work are apart. Who waits
-// longer yields, for the other threads may have been put on the same processor; yielding comes back
-// at once if no other thread wants it.
-constexpr int kPauses = 100;
-constexpr int kYields = 50;
-
 // A notification looks whether anybody sleeps, and a sleeper says so before it looks at the value a
 // last time. Of those two and the changes of the value no processor may see another order than the
 // rest, or a sleeper is passed over and never woken: all are sequentially consistent (libstdc++'s
 // own accesses are; a change that is merely released may still be on its way while the notifier
 // looks).
 
-/// One turn of waiting for `value` to change: a pause, later a yield, at last a sleep, so that
-/// threads without a processor of their own do not hold up those they wait for.
-template <typename T>
-void wait_a_little(const std::atomic<T>& value, T old, int spins) {
-  if (spins < kPauses) {
+/// What a thread does until it sleeps, which it does so that others get its processor.
+class Patience {
+ public:
+  /// `crowded`: threads share processors.
+  explicit Patience(bool crowded) : crowded_(crowded) {}
+
+  /// Spends a moment. False: it has been long, and the thread is to sleep.
+  bool spend() {
+    ++turns_;
+    if (crowded_) return pause_or_yield();
     pause();
-  } else if (spins < kPauses + kYields) {
-    std::this_thread::yield();
-  } else {
-    value.wait(old, std::memory_order_seq_cst);
+    if (turns_ % kTurns != 0) return true;
+    const auto now = Clock::now();
+    if (turns_ == kTurns) begun_ = now;
+    return now - begun_ < kLongest;
   }
-}
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  // Threads of equal work are a few microseconds apart. A thread that yields to a program of lower
+  // priority, or sleeps, may get its processor back after milliseconds only (EEVDF, Linux 6.6), so
+  // it does neither before another thread must have lost its own.
+  static constexpr int kTurns = 64;
+  static constexpr std::chrono::microseconds kLongest{100};
+
+  // A hundred pauses take 1 to 5 µs. Who waits longer may hold up the thread it waits for. Yielding
+  // comes back at once if no other thread wants the processor.
+  static constexpr int kPauses = 100;
+  static constexpr int kYields = 50;
+  bool pause_or_yield() {
+    if (turns_ <= kPauses) {
+      pause();
+    } else {
+      std::this_thread::yield();
+    }
+    return turns_ < kPauses + kYields;
+  }
+
+  const bool crowded_;
+  int turns_ = 0;
+  Clock::time_point begun_;
+};
 
 }  // namespace
 
 int available_threads() { return std::min(os::usable_processors(), kMaxThreads); }
 
-ThreadPool::ThreadPool(int threads) : size_(std::clamp(threads, 1, kMaxThreads)), work_(size_) {
+ThreadPool::ThreadPool(int threads)
+    : size_(std::clamp(threads, 1, kMaxThreads)),
+      crowded_(size_ > os::usable_processors()),
+      work_(size_) {
   threads_.reserve(static_cast<size_t>(size_ - 1));
   try {
     for (int t = 1; t < size_; ++t) threads_.emplace_back([this, t] { worker(t); });
@@ -83,10 +112,9 @@ void ThreadPool::run_job(JobFn fn, void* job) {
     wake_.notify_all();
   }
   run_part(0);
-  for (int spins = 0;; ++spins) {
-    const int left = running_.load(std::memory_order_acquire);
-    if (left == 0) break;
-    wait_a_little(running_, left, spins);
+  Patience patience(crowded_);
+  while (const int left = running_.load(std::memory_order_acquire)) {
+    if (!patience.spend()) running_.wait(left, std::memory_order_seq_cst);
   }
   if (failure_) std::rethrow_exception(failure_);
 }
@@ -117,9 +145,10 @@ void ThreadPool::barrier() {
     barrier_phase_.notify_all();
     return;
   }
-  for (int spins = 0; barrier_phase_.load(std::memory_order_acquire) == phase; ++spins) {
+  Patience patience(crowded_);
+  while (barrier_phase_.load(std::memory_order_acquire) == phase) {
     if (failed_.load(std::memory_order_acquire)) break;
-    wait_a_little(barrier_phase_, phase, spins);
+    if (!patience.spend()) barrier_phase_.wait(phase, std::memory_order_seq_cst);
   }
   if (failed_.load(std::memory_order_acquire)) throw JobAborted{};
 }
@@ -127,17 +156,13 @@ void ThreadPool::barrier() {
 void ThreadPool::worker(int thread) {
   uint64_t seen = 0;
   for (;;) {
-    for (int spins = 0; generation_.load(std::memory_order_acquire) == seen; ++spins) {
-      if (spins < kPauses) {
-        pause();
-      } else if (spins < kPauses + kYields) {
-        std::this_thread::yield();
-      } else {
-        std::unique_lock lock(sleep_mutex_);
-        sleepers_.fetch_add(1, std::memory_order_seq_cst);
-        wake_.wait(lock, [&] { return generation_.load(std::memory_order_seq_cst) != seen; });
-        sleepers_.fetch_sub(1, std::memory_order_seq_cst);
-      }
+    Patience patience(crowded_);
+    while (generation_.load(std::memory_order_acquire) == seen) {
+      if (patience.spend()) continue;
+      std::unique_lock lock(sleep_mutex_);
+      sleepers_.fetch_add(1, std::memory_order_seq_cst);
+      wake_.wait(lock, [&] { return generation_.load(std::memory_order_seq_cst) != seen; });
+      sleepers_.fetch_sub(1, std::memory_order_seq_cst);
     }
     ++seen;
     if (stop_.load(std::memory_order_acquire)) return;

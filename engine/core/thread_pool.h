@@ -57,6 +57,7 @@ class ThreadPool {
   void stop();
 
   int size_;
+  bool crowded_;  ///< there are more threads than processors
   WorkShare work_;
   std::vector<std::thread> threads_;
 

@@ -16,9 +16,9 @@ struct Apart {};
 /// −2^kBits·Σq of either half, from Σq: what codes that are 2^kBits too large add too much.
 template <int kBits>
 [[gnu::always_inline]] inline HalfSums half_offsets(const int16_t* sums) {
-  constexpr int32_t kOffset = -(1 << kBits);
-  return {pair_product(Ints::set(kOffset & 0xffff), sums),
-          pair_product(Ints::set(kOffset * (1 << 16)), sums)};
+  const Ints offset = Ints::set(-(1 << kBits));
+  const Ints none = Ints::set(0);
+  return {pair_product(pairs(offset, none), sums), pair_product(pairs(none, offset), sums)};
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ inline void pause() {
 // own accesses are; a change that is merely released may still be on its way while the notifier
 // looks).
 
-/// What a thread does until it sleeps, which it does so that others get its processor.
+/// How a thread waits before it sleeps.
 class Patience {
  public:
   /// `crowded`: threads share processors.
@@ -45,9 +45,9 @@ class Patience {
  private:
   using Clock = std::chrono::steady_clock;
 
-  // Threads of equal work are a few microseconds apart. A thread that yields to a program of lower
-  // priority, or sleeps, may get its processor back after milliseconds only (EEVDF, Linux 6.6), so
-  // it does neither before another thread must have lost its own.
+  // Threads of equal work are a few microseconds apart. A thread that yields or sleeps may wait
+  // milliseconds for its processor, even behind a program of lower priority (EEVDF, from Linux 6.6
+  // on). So it does neither until the thread it waits for has probably lost a processor itself.
   static constexpr int kTurns = 64;
   static constexpr std::chrono::microseconds kLongest{100};
 

@@ -41,6 +41,7 @@ class CpuDevice final : public Device {
 
  private:
   std::unique_ptr<ThreadPool> own_pool_;  ///< null where another device's threads serve
+  ThreadPool alone_{1};
   CpuContext context_;
   bool streams_measured_ = false;
   DeviceInfo info_;  ///< but for the memory, which is that of now

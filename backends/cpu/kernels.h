@@ -93,6 +93,8 @@ struct CpuContext {
   bool exact;   ///< activations stay float32
   bool repack;  ///< weights may be packed
   const OpTable<CpuOp>* ops;
+  /// Of one thread, for steps that are too small to share. Null: all threads compute every step.
+  ThreadPool* alone = nullptr;
   int streams = 1;  ///< of RowKernel::run
 
   const RowKernel* row_kernel(DType weights) const;

@@ -9,6 +9,11 @@
 namespace infer::cpu {
 namespace {
 
+/// Multiplications of a step: with fewer, one thread computes it alone, in 100 µs at most. Threads
+/// would save little of that: they wait about a microsecond for each other at every barrier, and
+/// milliseconds if another program has the processor of one of them.
+constexpr int64_t kWorthSharing = 1 << 20;
+
 /// A tensor of a call and what changes about it from run to run.
 struct Operand {
   ValueId storage = kNoValue;  ///< of an input: whose pointer is bound at run time
@@ -48,8 +53,10 @@ class CpuProgram final : public Program {
       bind(call.outputs, call.output_operands, bindings);
       if (call.fused.add != nullptr) call.fused.residual = call.inputs.back();
     }
+    CpuContext context = context_;
+    if (context.alone != nullptr && work(bindings) < kWorthSharing) context.pool = context.alone;
     try {
-      context_.pool->run([&](int thread) {
+      context.pool->run([&](int thread) {
         Profiler* const profiler = bindings.profiler;
         PhaseEvent event{{}, thread};
         const auto end_event = [&] {
@@ -58,14 +65,14 @@ class CpuProgram final : public Program {
           profiler->record(event);
         };
         for (const Call& call : calls_) {
-          if (call.barrier) context_.pool->barrier();
+          if (call.barrier) context.pool->barrier();
           if (call.layer >= 0 && thread == 0) spill_.enter(static_cast<size_t>(call.layer));
           if (profiler != nullptr) {
             end_event();
             event = {call.nodes, thread, profile_clock()};
           }
           const std::span inputs(call.inputs);
-          call.op->run({context_, *call.params, call.fused, inputs.first(given(call)), call.outputs,
+          call.op->run({context, *call.params, call.fused, inputs.first(given(call)), call.outputs,
                         scratch_, graph_.kv(), kv_layout_, bindings.pages, thread});
           if (profiler != nullptr) event.worked_ns = profile_clock();
         }
@@ -81,12 +88,28 @@ class CpuProgram final : public Program {
  private:
   const Node& node(int32_t n) const { return graph_.nodes()[static_cast<size_t>(n)]; }
 
+  /// Multiplications of a run, at most: by each weight for each row, and one for each byte of the
+  /// keys and values that a row may see.
+  int64_t work(const Bindings& bindings) const {
+    int64_t of_row = weights_;
+    for (const KvPages& pages : bindings.pages) of_row += pages.page_bytes * pages.table_stride;
+    return of_row * bindings.rows;
+  }
+
   void add(const Phase& phase, std::span<const MemoryRef> memory) {
     const FusedCall& of = phase.call;
     const Node& first = node(of.nodes[0]);
     Call call{
         context_.ops->find(first.op()), &first.params, phase.barrier, {}, {}, {}, {}, {}, {}, -1};
-    for (int32_t n = of.begin(); n < of.end(); ++n) call.nodes.push_back(n);
+    for (int32_t n = of.begin(); n < of.end(); ++n) {
+      call.nodes.push_back(n);
+      if (node(n).op() == OpId::Embed) continue;  // a few rows of a table
+      for (const ValueId id : node(n).inputs) {
+        if (id == kNoValue) continue;
+        const Value& value = graph_.value(graph_.storage(id));
+        if (value.kind == Value::Kind::weight) weights_ += value.desc.elements();
+      }
+    }
     if (of.norm >= 0) call.fused.norm = &std::get<op::RmsNorm>(node(of.norm).params);
     if (of.glu >= 0) call.fused.glu = &std::get<op::Glu>(node(of.glu).params);
     if (of.add >= 0) call.fused.add = &std::get<op::Add>(node(of.add).params);
@@ -188,6 +211,7 @@ class CpuProgram final : public Program {
   KvLayout kv_layout_;
   std::byte* scratch_;
   std::vector<Call> calls_;
+  int64_t weights_ = 0;  ///< elements of all that are not gathered from
   Spill spill_;
 };
 

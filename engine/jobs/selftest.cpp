@@ -1,3 +1,4 @@
+#include "engine/core/thread_pool.h"
 #include "engine/jobs/conformance.h"
 #include "engine/session/engine_impl.h"
 #include "infer/jobs.hpp"
@@ -21,8 +22,10 @@ Result<SelftestReport> selftest(const LoadOptions& options, const std::string& o
   return guarded([&]() -> Result<SelftestReport> {
     INFER_CHECK_R(check_op_name(only));
     SelftestReport all;
+    // Of all threads: small cases are not left to one.
+    const int32_t threads = options.threads > 0 ? options.threads : available_threads();
     const auto open = [&](const std::string& isa, bool exact) {
-      return open_device(options.device, {options.threads, exact, !options.mmap, isa});
+      return open_device(options.device, {threads, exact, !options.mmap, isa});
     };
     INFER_TRY(const std::unique_ptr<Device> device, open(options.isa, options.exact));
     std::vector<std::string> isas = device->info().isas;

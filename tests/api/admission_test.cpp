@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 namespace {
 
 std::unique_ptr<Engine> load_limited(LoadOptions options) {
-  options.threads = 2;
+  options.threads = 1;
   return load(options);
 }
 

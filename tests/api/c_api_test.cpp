@@ -195,7 +195,7 @@ TEST_CASE("C: a draft model and other drafters change the statistics, not the to
   CHECK(options.draft_model == nullptr);
   CHECK(options.drafters == nullptr);
   options.context = 512;
-  options.threads = 2;
+  options.threads = 1;
   options.draft_model = kModel.c_str();
   options.drafters = "ngram;model";
   infer_memory memory;

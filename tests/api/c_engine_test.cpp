@@ -91,7 +91,7 @@ TEST_CASE("C: calls beyond those that may wait are refused, sessions are bounded
   infer_load_options_init(&load, sizeof(load));
   CHECK(load.max_waiting == -1);
   load.context = 512;
-  load.threads = 2;
+  load.threads = 1;
   load.parallel = 1;
   load.max_waiting = 0;
   infer_engine* engine = nullptr;

@@ -10,7 +10,7 @@ inline infer_engine* load_c() {
   infer_load_options options;
   infer_load_options_init(&options, sizeof(options));
   options.context = 512;
-  options.threads = 2;
+  options.threads = 1;
   infer_engine* engine = nullptr;
   REQUIRE(infer_engine_load(kModel.c_str(), &options, &engine) == INFER_OK);
   REQUIRE(engine != nullptr);

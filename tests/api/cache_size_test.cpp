@@ -7,7 +7,7 @@ using namespace infer::test;
 
 TEST_CASE("a cache that was made smaller stays so while sessions run") {
   LoadOptions options;
-  options.threads = 2;
+  options.threads = 1;
   const auto engine = Engine::load(kModel, options);
   REQUIRE(engine.has_value());
   const int64_t bytes = (*engine)->memory().kv / 8;
@@ -19,7 +19,7 @@ TEST_CASE("a cache that was made smaller stays so while sessions run") {
 
 TEST_CASE("the cache grows before sessions lose what they hold") {
   LoadOptions options;
-  options.threads = 2;
+  options.threads = 1;
   const auto engine = Engine::load(kModel, options);
   REQUIRE(engine.has_value());
   const int64_t context = (*engine)->memory().context;
@@ -36,7 +36,7 @@ TEST_CASE("the cache grows before sessions lose what they hold") {
 
 TEST_CASE("the cache is not made larger than what is free, counting what it has not touched yet") {
   LoadOptions options;
-  options.threads = 2;
+  options.threads = 1;
   options.context = 64;
   const int64_t page = plan_model(kModel, options).value().page_bytes;
   const int64_t free = devices()[0].memory_free;
@@ -50,7 +50,7 @@ TEST_CASE("the cache is not made larger than what is free, counting what it has 
 
 TEST_CASE("growing leaves the limit given when the model was loaded alone") {
   LoadOptions options;
-  options.threads = 2;
+  options.threads = 1;
   options.batch_rows = 16;  // the fewest: none are given up for a longer context
   const MemoryReport planned = plan_model(kModel, options).value();
   for (const int64_t more : {int64_t{0}, int64_t{3}, int64_t{5}}) {

@@ -68,7 +68,7 @@ TEST_CASE("check_tensors names the tensor and the element that is NaN or infinit
 TEST_CASE("check_tensors looks at a draft model and leaves a good model as it is") {
   const auto expected = tokens_of(*open(*load()), kPrompt, sampled(12));
   LoadOptions options;
-  options.threads = 2;
+  options.threads = 1;
   options.context = 512;
   options.check_tensors = true;
   for (const bool mmap : {false, true}) {

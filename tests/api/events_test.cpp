@@ -123,7 +123,7 @@ TEST_CASE("a session that generates refuses all else, and is as it was when that
 
 TEST_CASE(
     "a reader that takes nothing delays its own session alone, by a bounded number of tokens") {
-  const auto engine = load(2, 2048);
+  const auto engine = load(1, 2048);
   const std::vector<int32_t> expected = tokens_of(*open(*engine), kPrompt, sampled(200));
   const auto slow = open(*engine);
   Engine::Impl& impl = EngineAccess::impl(*engine);
@@ -141,7 +141,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a reader that takes nothing keeps no pages that others need, and loses no token") {
-  const auto engine = load(2, 192);  // three pages
+  const auto engine = load(1, 192);  // three pages
   const std::vector<int32_t> slow_text = text(70, 1);
   const std::vector<int32_t> expected = tokens_of(*open(*engine), slow_text, sampled(100));
   const std::vector<int32_t> others = tokens_of(*open(*engine), text(120, 2), sampled(50));
@@ -161,7 +161,7 @@ TEST_CASE("a reader that takes nothing keeps no pages that others need, and lose
 }
 
 TEST_CASE("a reader that takes nothing keeps its pages from calls of lower priority") {
-  const auto engine = load(2, 192);
+  const auto engine = load(1, 192);
   const auto slow = open(*engine);
   GenerateOptions first = sampled(100);
   first.priority = 1;
@@ -177,7 +177,7 @@ TEST_CASE("a reader that takes nothing keeps its pages from calls of lower prior
 }
 
 TEST_CASE("rows of logits that nobody takes delay their own session alone") {
-  const auto engine = load(2, 2048);
+  const auto engine = load(1, 2048);
   const auto slow = open(*engine);
   std::latch others_done{1};
   std::atomic<int> rows{0};
@@ -267,9 +267,13 @@ TEST_CASE("a cancel and the end of a session end what was started") {
 }
 
 TEST_CASE("a callback that ends the generation leaves the session as it was with that token") {
-  const auto engine = load(2, 128);
+  const auto engine = load(1, 128);
   for (const ContextOverflow overflow : {ContextOverflow::stop, ContextOverflow::shift}) {
+#ifdef INFER_SANITIZED
+    for (const int64_t stop : {2, 119, 121, 150}) {
+#else
     for (const int64_t stop : {1, 2, 20, 100, 119, 120, 121, 124, 125, 126, 150}) {
+#endif
       if (overflow == ContextOverflow::stop && stop > 119) continue;
       CAPTURE(stop);
       GenerateOptions options = sampled(400);

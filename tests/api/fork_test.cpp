@@ -11,7 +11,7 @@ namespace {
 std::unique_ptr<Engine> load_forking(const std::string& path, int64_t context, bool reuse,
                                      const std::string& cache_type = "f16") {
   LoadOptions options;
-  options.threads = 2;
+  options.threads = 1;
   options.context = context;
   options.prefix_reuse = reuse;
   options.cache_type_k = options.cache_type_v = cache_type;

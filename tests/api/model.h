@@ -29,7 +29,7 @@ inline std::unique_ptr<Engine> load(const LoadOptions& options, const std::strin
   return *std::move(engine);
 }
 
-inline std::unique_ptr<Engine> load(int32_t threads = 2, int64_t context = 512) {
+inline std::unique_ptr<Engine> load(int32_t threads = 1, int64_t context = 512) {
   LoadOptions options;
   options.threads = threads;
   options.context = context;

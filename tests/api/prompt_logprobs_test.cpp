@@ -28,7 +28,7 @@ struct Place {
 std::unique_ptr<Engine> load_with(int64_t context, int32_t outputs, int32_t rows = 512,
                                   const std::string& path = kModel) {
   LoadOptions options;
-  options.threads = 2;
+  options.threads = 1;
   options.context = context;
   options.output_rows = outputs;
   options.batch_rows = rows;
@@ -196,7 +196,7 @@ TEST_CASE("prompts that are told and others are computed side by side, also if p
 }
 
 TEST_CASE("events tell the prompt first; nobody who reads them delays others") {
-  const auto engine = load(2, 2048);
+  const auto engine = load(1, 2048);
   const std::vector<int32_t> prompt = text(200, 4);
   const auto session = open(*engine);
   GenerateOptions options = sampled(5);
@@ -285,7 +285,7 @@ TEST_CASE("a callback may end the telling of a prompt, or fail") {
 }
 
 TEST_CASE("a prompt that is told must fit the context; what follows may shift it") {
-  const auto engine = load(2, 128);
+  const auto engine = load(1, 128);
   GenerateOptions options = sampled(100);
   options.overflow = ContextOverflow::shift;
   options.keep = 5;
@@ -302,7 +302,7 @@ TEST_CASE("a prompt that is told must fit the context; what follows may shift it
 
 TEST_CASE("drafts, grammars and greedy decoding after a prompt that is told") {
   LoadOptions load;
-  load.threads = 2;
+  load.threads = 1;
   load.context = 512;
   load.drafters = {"ngram"};
   const auto engine = Engine::load(kModel, load).value();

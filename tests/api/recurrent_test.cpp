@@ -20,7 +20,7 @@ const std::vector<std::string> kModels = {
 std::unique_ptr<Engine> load_recurrent(const std::string& path, int64_t context, int32_t rows = 512,
                                        bool reuse = true, int32_t parallel = 4) {
   LoadOptions options;
-  options.threads = 2;
+  options.threads = 1;
   options.context = context;
   options.batch_rows = rows;
   options.output_rows = std::min(rows, 64);

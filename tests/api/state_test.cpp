@@ -49,7 +49,7 @@ void forge(const std::string& path, size_t at, int64_t value) {
 std::unique_ptr<Engine> load_typed(const std::string& model, const char* cache_type,
                                    int64_t context = 512, bool exact = false) {
   LoadOptions options;
-  options.threads = 2;
+  options.threads = 1;
   options.context = context;
   options.exact = exact;
   options.cache_type_k = options.cache_type_v = cache_type;

@@ -13,7 +13,7 @@ namespace {
 
 std::unique_ptr<Engine> load_reusing(int64_t context, bool reuse = true) {
   LoadOptions options;
-  options.threads = 2;
+  options.threads = 1;
   options.context = context;
   options.batch_rows = 64;
   options.prefix_reuse = reuse;
@@ -133,7 +133,7 @@ TEST_CASE("statistics: what is computed again is told apart") {
 
 TEST_CASE("statistics: proposals of drafters") {
   LoadOptions options;
-  options.threads = 2;
+  options.threads = 1;
   options.context = 512;
   options.drafters = {"ngram"};
   const auto engine = Engine::load(kModel, options);

@@ -20,7 +20,7 @@ GoldenModel golden_model(const std::string& name) {
 
 LoadOptions without_head() {
   LoadOptions options;
-  options.threads = 2;
+  options.threads = 1;
   options.context = 384;
   return options;
 }
@@ -80,7 +80,7 @@ ModelAndHead::ModelAndHead(const std::string& path, const std::string& draft, bo
   options.drafters = {draft.empty() ? "mtp" : "model"};
   options.draft_model = draft;
   options.exact = true;
-  options.threads = 2;
+  options.threads = 1;
   options.context = 128;
   options.cache_type_k = options.cache_type_v = "f32";
   options.output_rows = 128;

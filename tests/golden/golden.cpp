@@ -116,6 +116,12 @@ std::vector<GoldenModel> golden_models_with_new_steps() {
   return models;
 }
 
+bool has_new_steps(const GoldenModel& model) {
+  static const std::vector<GoldenModel> models = golden_models_with_new_steps();
+  return std::ranges::any_of(models,
+                             [&](const GoldenModel& other) { return other.name == model.name; });
+}
+
 std::vector<float> evaluate(const GoldenModel& model, EvaluateOptions options) {
   const size_t piece = options.step_by_step ? 1 : model.tokens.size();
   return evaluate_in_pieces(model, std::move(options), {&piece, 1}).front();

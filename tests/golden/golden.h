@@ -32,6 +32,8 @@ std::vector<GoldenModel> golden_models();
 /// emulate they show little. With INFER_ALL_MODELS in the environment all of them; tools/check.sh
 /// sets it.
 std::vector<GoldenModel> golden_models_with_new_steps();
+/// Whether it is one of them.
+bool has_new_steps(const GoldenModel& model);
 
 struct EvaluateOptions {
   LoadOptions load;

@@ -23,7 +23,7 @@ const std::vector<std::string> kHeads = {"qwen35-f32",         "glm4moe-f32", "d
 
 LoadOptions usual(const char* drafter) {
   LoadOptions options;
-  options.threads = 2;
+  options.threads = 1;
   options.context = 384;
   if (drafter != nullptr) options.drafters = {drafter};
   return options;

@@ -28,7 +28,7 @@ LoadOptions on(const std::string& device, int32_t layers) {
   load.gpu_layers = layers;
   load.context = 256;
   load.batch_rows = 32;
-  load.threads = 2;
+  load.threads = 1;
   load.exact = true;
   return load;
 }

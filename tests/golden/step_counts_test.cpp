@@ -1,5 +1,6 @@
 // What is fused into one call, and where threads meet: as many calls and barriers as ever.
 #include "tests/step_counts.h"
+#include "engine/core/thread_pool.h"
 
 namespace infer::test {
 namespace {
@@ -22,6 +23,33 @@ TEST_CASE("the CPU's steps have so many calls and barriers") {
     REQUIRE_MESSAGE(engine.has_value(), engine.error().message());
     check_counts(expected, **engine);
   }
+}
+
+/// Whether more than one thread computed a step of so many rows.
+bool shared(const LoadOptions& options, size_t rows) {
+  const auto engine = Engine::load(data_path("golden/llama-q4_k.gguf"), options).value();
+  Engine::Impl& impl = EngineAccess::impl(*engine);
+  StepRecorder recorder(impl.device().info().threads);
+  const auto record = [&](StepRecorder* to) {
+    impl.thread->call([&] { impl.scheduler->set_recorder(to); });
+  };
+  const std::unique_ptr<Session> session = engine->open_session().value();
+  record(&recorder);
+  REQUIRE(session->evaluate(std::vector<int32_t>(rows, 5), {}).ok());
+  record(nullptr);
+  const auto& of_threads = recorder.steps().front().phases;
+  return std::ranges::count_if(of_threads, [](const auto& events) { return !events.empty(); }) > 1;
+}
+
+TEST_CASE("steps that are too small to share are one thread's, but where threads are asked for") {
+  LoadOptions options;
+  options.context = 512;
+  options.batch_rows = 64;
+  const bool several = available_threads() > 1;
+  CHECK_FALSE(shared(options, 1));
+  CHECK(shared(options, 64) == several);
+  options.threads = 2;
+  CHECK(shared(options, 1));
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ struct Expected {
 /// What chat::Conversation answers by itself.
 Expected expected(const std::string& question, const GenerateOptions& options) {
   LoadOptions load;
-  load.threads = 2;
+  load.threads = 1;
   load.context = 512;
   const auto engine = Engine::load(demo::model_path(), load);
   REQUIRE(engine.has_value());

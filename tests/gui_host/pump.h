@@ -66,7 +66,7 @@ struct Pump {
   }
   gui::Loaded load(const std::string& path, int64_t context = 512) {
     LoadOptions options;
-    options.threads = 2;
+    options.threads = 1;
     options.context = context;
     host.load(path, options);
     const bool came = eventually([&] {

@@ -16,7 +16,7 @@ constexpr int64_t kBlocksRows = 12;  // of blocks.png
 
 inline LoadOptions seeing() {
   LoadOptions options;
-  options.threads = 2;
+  options.threads = 1;
   options.context = 512;
   options.batch_rows = 64;
   options.vision = kTower;

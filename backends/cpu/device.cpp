@@ -127,7 +127,10 @@ CpuDevice::CpuDevice(const IsaKernels& isa, const DeviceOptions& options, const 
       context_{&isa,
                own_pool_ ? own_pool_.get()
                          : static_cast<const CpuDevice*>(options.beside)->context_.pool,
-               options.exact, options.repack, &ops, options.threads > 0 ? nullptr : &alone_},
+               options.exact,
+               options.repack,
+               &ops,
+               options.threads > 0 ? nullptr : &alone_},
       info_(describe(isa, context_.threads())) {}
 
 DeviceInfo CpuDevice::info() const {

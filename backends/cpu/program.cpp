@@ -211,7 +211,7 @@ class CpuProgram final : public Program {
   KvLayout kv_layout_;
   std::byte* scratch_;
   std::vector<Call> calls_;
-  int64_t weights_ = 0;  ///< elements of all that are not gathered from
+  int64_t weights_ = 0;  ///< elements, without tables of which a few rows are read
   Spill spill_;
 };
 

@@ -219,7 +219,7 @@ TEST_CASE("loading and closing") {
   const TempDir folder;
   for (const bool mmap : {false, true}) {
     LoadOptions options = load_options(mmap);
-    options.threads = 1;
+    options.threads = 2;
     options.cache_folder = folder.path("");
     exhaust([&] { return code_of(Engine::load(kModel, options)); });
   }

@@ -52,6 +52,18 @@ void take_line(const VecOps& vec, const Matrix& m, int64_t expert, int64_t first
   }
 }
 
+/// Asks for what rows [first, first + rows) of the results are written to, and added to: with many
+/// columns these are short pieces, far apart, which would be waited for one after another.
+void ask_for(std::span<const Target> targets, int64_t first, int64_t rows) {
+  constexpr int64_t kLine = 16;  // floats
+  for (const Target& to : targets) {
+    for (int64_t i = first; i < first + rows; i += kLine) {
+      __builtin_prefetch(to.y + i, 1, 2);
+      if (to.residual != nullptr) __builtin_prefetch(to.residual + i, 0, 2);
+    }
+  }
+}
+
 }  // namespace
 
 Product Product::choose(const CpuContext& context, const TensorDesc& w) {
@@ -175,6 +187,7 @@ void multiply(const CpuCall& call, std::span<const Matrix> matrices, int64_t exp
     const int64_t count = std::min(step, groups.end - g);
     const int64_t first = g * width;
     const int64_t rows = std::min(count * width, product.n() - first);
+    ask_for({targets, static_cast<size_t>(x.count)}, first, rows);
     for (size_t m = 0; m < (paired ? 2 : 1); ++m) {
       matrices[m].product.run(call.context, matrices[m].w, expert, g, count, x, sums[m], scratch);
     }

@@ -1,7 +1,7 @@
 // How many places of a matrix a thread reads at once where a product has one column, which reads
 // each weight once: the prefetchers of some processors bring more bytes in a second for several
 // streams than for one. A measurement decides, since pages, hypervisors and neighbours count as
-// much as the processor.
+// much as the processor. Where it chooses several, products of two to eight columns read two.
 #pragma once
 
 #include <optional>

@@ -10,9 +10,6 @@ namespace {
 /// Whether codes of eight bits are multiplied as fast as smaller ones.
 constexpr bool kByteCodes = true;
 
-/// Whether `dot` takes what its sum begins with.
-constexpr bool kDotsBegin = true;
-
 /// What is subtracted from codes of eight bits, and signed bytes as such codes.
 constexpr int kWideZero = 128;
 Ints wide_codes(Ints a) { return a ^ Ints::set(static_cast<int32_t>(0x80808080)); }
@@ -24,11 +21,17 @@ struct Codes {
   void set(int j, Ints codes) { v[j] = codes; }
 };
 
-/// start + Σ codes·q over 32 weights.
+/// A sum takes more products only some cycles after the last ones, so that kChains sums are to be
+/// on their way at once.
+template <typename C, typename Dots>
+constexpr int kColumnsAtOnce = kChains * sizeof(I) >= sizeof(Dots)
+                                   ? int{kChains * sizeof(I) / sizeof(Dots)}
+                                   : 1;
+template <typename Part, typename Dots>
+constexpr int kColumnsAtOnce<SplitCodes<Part>, Dots> = kColumnsAtOnce<Part, HalfSums>;
+
 template <int kMax>
-[[gnu::always_inline]] inline Ints dot(const Codes<kMax>& codes, const int8_t* q,
-                                       Ints start = Ints::set(0)) {
-  // Two chains, because the instruction's latency is several times its rate.
+[[gnu::always_inline]] inline Ints dot(const Codes<kMax>& codes, const int8_t* q, Ints start) {
   Ints odd = Ints::set(0);
   for (int j = 0; j < 8; j += 2) {
     start = add_dot4(start, codes.v[j], q + 4 * j);
@@ -36,31 +39,37 @@ template <int kMax>
   }
   return start + odd;
 }
-
-/// Σ (low + 32·high)·q over 32 weights.
-[[gnu::always_inline]] inline Ints dot_both(const Codes<31>& low, const Codes<31>& high,
-                                            const int8_t* q) {
-  Ints lows = Ints::set(0), highs = lows;
+template <int kMax, int kColumns>
+[[gnu::always_inline]] inline void dot(const Codes<kMax>& codes, const int8_t* const (&q)[kColumns],
+                                       Ints (&sums)[kColumns]) {
   for (int j = 0; j < 8; ++j) {
-    lows = add_dot4(lows, low.v[j], q + 4 * j);
-    highs = add_dot4(highs, high.v[j], q + 4 * j);
+    for (int c = 0; c < kColumns; ++c) sums[c] = add_dot4(sums[c], codes.v[j], q[c] + 4 * j);
   }
-  return lows + (highs << 5);
 }
 
-/// start + Σ codes·q over either half of 32 weights.
-template <int kMax>
-[[gnu::always_inline]] inline HalfSums dot(const Codes<kMax>& codes, const int8_t* q,
-                                           HalfSums start, Apart) {
-  for (int j = 0; j < 4; ++j) {
-    start.first = add_dot4(start.first, codes.v[j], q + 4 * j);
-    start.second = add_dot4(start.second, codes.v[j + 4], q + 4 * j + 16);
+template <typename Part, int kColumns>
+[[gnu::always_inline]] inline void dot(const SplitCodes<Part>& codes,
+                                       const int8_t* const (&q)[kColumns], Ints (&sums)[kColumns]) {
+  Ints highs[kColumns];
+  for (Ints& sum : highs) sum = Ints::set(0);
+  for (int j = 0; j < 8; ++j) {
+    for (int c = 0; c < kColumns; ++c) {
+      sums[c] = add_dot4(sums[c], codes.low.v[j], q[c] + 4 * j);
+      highs[c] = add_dot4(highs[c], codes.high.v[j], q[c] + 4 * j);
+    }
   }
-  return start;
+  for (int c = 0; c < kColumns; ++c) sums[c] = sums[c] + (highs[c] << 5);
 }
-template <int kMax>
-[[gnu::always_inline]] inline HalfSums dot(const Codes<kMax>& codes, const int8_t* q, Apart apart) {
-  return dot(codes, q, HalfSums{Ints::set(0), Ints::set(0)}, apart);
+
+template <int kMax, int kColumns>
+[[gnu::always_inline]] inline void dot(const Codes<kMax>& codes, const int8_t* const (&q)[kColumns],
+                                       HalfSums (&sums)[kColumns], Apart) {
+  for (int j = 0; j < 4; ++j) {
+    for (int c = 0; c < kColumns; ++c) {
+      sums[c].first = add_dot4(sums[c].first, codes.v[j], q[c] + 4 * j);
+      sums[c].second = add_dot4(sums[c].second, codes.v[j + 4], q[c] + 4 * j + 16);
+    }
+  }
 }
 
 /// Scales of the two halves of 32 weights whose codes are 2^kBits too large; below zero: codes as
@@ -71,27 +80,31 @@ struct HalfScales {
   HalfScales() = default;
   HalfScales(Ints a, Ints b) : first(to_float(a)), second(to_float(b)) {}
 
-  /// Σ scale·(code − 2^kBits)·q from the halves' products and Σq of either half.
-  [[gnu::always_inline]] Floats total(auto dots, const int16_t* sums) const {
-    HalfSums both;
-    if constexpr (kBits >= 0) {
-      both = dots(half_offsets<kBits>(sums));
-    } else {
-      both = dots();
-    }
-    return fma(to_float(both.first), first, to_float(both.second) * second);
+  /// What the halves' products begin with, from Σq of either half.
+  [[gnu::always_inline]] HalfSums start(const int16_t* sums) const {
+    if constexpr (kBits >= 0) return half_offsets<kBits>(sums);
+    return {Ints::set(0), Ints::set(0)};
+  }
+  /// Σ scale·(code − 2^kBits)·q.
+  [[gnu::always_inline]] Floats total(HalfSums dots) const {
+    return fma(to_float(dots.first), first, to_float(dots.second) * second);
   }
 };
 
-template <int kMax, int kBits>
-[[gnu::always_inline]] inline HalfSums dot(const Codes<kMax>& codes, const int8_t* q,
-                                           HalfSums start, const HalfScales<kBits>&) {
-  return dot(codes, q, start, Apart{});
+template <int kMax, int kColumns, int kBits>
+[[gnu::always_inline]] inline void dot(const Codes<kMax>& codes, const int8_t* const (&q)[kColumns],
+                                       HalfSums (&sums)[kColumns], const HalfScales<kBits>&) {
+  dot(codes, q, sums, Apart{});
 }
-template <int kMax, int kBits>
-[[gnu::always_inline]] inline HalfSums dot(const Codes<kMax>& codes, const int8_t* q,
-                                           const HalfScales<kBits>&) {
-  return dot(codes, q, Apart{});
+
+/// The same of one column, where all codes in turns are two chains or more.
+template <typename C, typename Dots, typename... Scales>
+[[gnu::always_inline]] inline Dots dot(const C& codes, const int8_t* q, Dots start,
+                                       const Scales&... scales) {
+  const int8_t* const columns[1] = {q};
+  Dots sums[1] = {start};
+  dot(codes, columns, sums, scales...);
+  return sums[0];
 }
 
 }  // namespace

@@ -1,4 +1,8 @@
-// Products of 32 weights whose halves have scales of their own: included by codes.h.
+// What the codes of an instruction set (codes.h) offer, each of which includes this file:
+//   kColumnsAtOnce<Codes, Dots>: how many columns `dot` is best called with
+//   dot(codes, q, start, …): start + Σ codes·q over 32 weights of one column
+//   dot(codes, {q, …}, sums, …): adds Σ codes·q to the sums of as many columns
+// Sums are Ints, or HalfSums where the halves of the 32 weights have scales of their own.
 #pragma once
 
 namespace infer::cpu {
@@ -12,6 +16,12 @@ HalfSums operator+(HalfSums a, HalfSums b) { return {a.first + b.first, a.second
 
 /// Says that `dot` leaves the halves apart.
 struct Apart {};
+
+/// The codes low + 32·high of 32 weights in a row for each lane.
+template <typename Part>
+struct SplitCodes {
+  Part low, high;
+};
 
 /// −2^kBits·Σq of either half, from Σq: what codes that are 2^kBits too large add too much.
 template <int kBits>

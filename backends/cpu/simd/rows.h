@@ -17,118 +17,41 @@ constexpr int kR = Ints::kLanes;
 constexpr bool kTwice = kR > I::kLanes;
 static_assert(Floats::kWidth == kR);
 
-/// Products of the 32 weights of `sub` with a column at q: of() or, added to a start, of(start).
-template <typename Sub>
-struct DotsOf {
-  const Sub& sub;
-  const int8_t* q;
+// The 32 weights of a part, for each row. product(q, start(chunk, c)) is their product with column
+// c at q; with arrays it adds to those of several columns. add() scales it and adds it to the
+// column's sum.
 
-  [[gnu::always_inline]] auto operator()() const { return sub.product(q); }
-  [[gnu::always_inline]] auto operator()(auto start) const {
-    if constexpr (kDotsBegin) {
-      return sub.product(q, start);
-    } else {
-      return sub.product(q) + start;
-    }
-  }
-};
-template <typename Sub>
-DotsOf(const Sub&, const int8_t*) -> DotsOf<Sub>;
-
-/// The same of products that are known.
-template <typename Sums>
-struct KnownDots {
-  Sums sums;
-
-  [[gnu::always_inline]] Sums operator()() const { return sums; }
-  [[gnu::always_inline]] Sums operator()(Sums start) const { return sums + start; }
-};
-template <typename Sums>
-KnownDots(Sums) -> KnownDots<Sums>;
-
-/// 32 weights of each row: scale·code + min.
-template <int kMax>
-struct Sub32 {
-  Codes<kMax> codes;
+/// scale·code + min.
+template <typename C>
+struct Sub32With {
+  C codes;
   Floats scale, min;
 
-  template <typename... Q>
-  [[gnu::always_inline]] auto product(Q... q) const {
-    return dot(codes, q...);
-  }
-  [[gnu::always_inline]] Floats add(Floats sum, auto dots, const PanelChunk& x, int64_t c) const {
+  [[gnu::always_inline]] Ints start(const PanelChunk&, int64_t) const { return Ints::set(0); }
+  [[gnu::always_inline]] auto product(auto&&... with) const { return dot(codes, with...); }
+  [[gnu::always_inline]] Floats add(Floats sum, Ints dots, const PanelChunk& x, int64_t c) const {
     const Floats d = scale * Floats::set(*x.d(c));
-    return fma(to_float(dots()), d, fma(min, Floats::set(*x.s(c)), sum));
+    return fma(to_float(dots), d, fma(min, Floats::set(*x.s(c)), sum));
   }
 };
+template <int kMax>
+using Sub32 = Sub32With<Codes<kMax>>;
+using Sub32TenBits = Sub32With<SplitCodes<Codes<31>>>;
 
-/// The codes low + 32·high of 32 weights in a row for each lane.
-template <typename Part>
-struct SplitCodes {
-  Part low, high;
-};
-using TenBits = SplitCodes<Codes<31>>;
-
-// Σ codes·q over 32 weights. An instruction set may have a way to multiply with both parts at once.
-
-template <typename Part>
-[[gnu::always_inline]] inline Ints dot(const SplitCodes<Part>& codes, const int8_t* q) {
-  if constexpr (requires { dot_both(codes.low, codes.high, q); }) {
-    return dot_both(codes.low, codes.high, q);
-  } else {
-    return dot(codes.low, q) + (dot(codes.high, q) << 5);
-  }
-}
-
-template <typename Part>
-requires(requires(const Part& part, const int8_t* q) { dot(part, q, q); })
-    [[gnu::always_inline]] inline auto dot(const SplitCodes<Part>& codes, const int8_t* q0,
-                                           const int8_t* q1) {
-  auto sums = dot(codes.low, q0, q1);
-  const auto highs = dot(codes.high, q0, q1);
-  sums.first = sums.first + (highs.first << 5);
-  sums.second = sums.second + (highs.second << 5);
-  return sums;
-}
-
-template <typename Part>
-requires(requires(const Part& part, const int8_t* q) { dot_both(part, part, q, q); })
-    [[gnu::always_inline]] inline auto dot(const SplitCodes<Part>& codes, const int8_t* q0,
-                                           const int8_t* q1) {
-  return dot_both(codes.low, codes.high, q0, q1);
-}
-
-/// 32 weights of each row: scale·code + min.
-struct Sub32TenBits {
-  TenBits codes;
-  Floats scale, min;
-
-  template <typename... Q>
-  [[gnu::always_inline]] auto product(Q... q) const {
-    return dot(codes, q...);
-  }
-  [[gnu::always_inline]] Floats add(Floats sum, auto dots, const PanelChunk& x, int64_t c) const {
-    sum = fma(min, Floats::set(*x.s(c)), sum);
-    return fma(to_float(dots()), scale * Floats::set(*x.d(c)), sum);
-  }
-};
-
-/// 32 weights of each row: scale·(code − 2^kBits).
+/// scale·(code − 2^kBits).
 template <int kMax, int kBits>
 struct Sub32Offset {
   Codes<kMax> codes;
   Floats scale;
 
-  template <typename... Q>
-  [[gnu::always_inline]] auto product(Q... q) const {
-    return dot(codes, q...);
-  }
-  [[gnu::always_inline]] Floats add(Floats sum, auto dots, const PanelChunk& x, int64_t c) const {
-    const Floats d = scale * Floats::set(*x.d(c));
+  [[gnu::always_inline]] Ints start(const PanelChunk& x, int64_t c) const {
     // Wide codes that are left signed have no offset.
-    if constexpr (kMax == 255 && kWideZero == 0) return fma(to_float(dots()), d, sum);
-    const Ints offset = Ints::set(*x.negated_sum(c)) << kBits;
-    return fma(to_float(dots(offset)), d, sum);
+    if constexpr (kMax == 255 && kWideZero == 0) return Ints::set(0);
+    return Ints::set(*x.negated_sum(c)) << kBits;
+  }
+  [[gnu::always_inline]] auto product(auto&&... with) const { return dot(codes, with...); }
+  [[gnu::always_inline]] Floats add(Floats sum, Ints dots, const PanelChunk& x, int64_t c) const {
+    return fma(to_float(dots), scale * Floats::set(*x.d(c)), sum);
   }
 };
 
@@ -136,19 +59,19 @@ struct Sub32Offset {
 using Sub32Wide = Sub32Offset<255, 7>;
 static_assert(kWideZero == 0 || kWideZero == 1 << 7);
 
-/// 32 weights of each row in two halves with integer scales: d·scale·(code − 2^kBits).
+/// Two halves with integer scales: d·scale·(code − 2^kBits).
 template <int kMax, int kBits>
 struct Sub16 {
   Codes<kMax> codes;
   HalfScales<kBits> scales;
   Floats d;
 
-  template <typename... Q>
-  [[gnu::always_inline]] auto product(Q... q) const {
-    return dot(codes, q..., scales);
+  [[gnu::always_inline]] auto start(const PanelChunk& x, int64_t c) const {
+    return scales.start(x.sums(c));
   }
+  [[gnu::always_inline]] auto product(auto&&... with) const { return dot(codes, with..., scales); }
   [[gnu::always_inline]] Floats add(Floats sum, auto dots, const PanelChunk& x, int64_t c) const {
-    return fma(scales.total(dots, x.sums(c)), d * Floats::set(*x.d(c)), sum);
+    return fma(scales.total(dots), d * Floats::set(*x.d(c)), sum);
   }
 };
 
@@ -158,15 +81,15 @@ struct Sub16Apart {
   Codes<kMax> codes;
   Floats first, second;  ///< scales of the halves
 
-  template <typename... Q>
-  [[gnu::always_inline]] auto product(Q... q) const {
-    return dot(codes, q..., Apart{});
+  [[gnu::always_inline]] HalfSums start(const PanelChunk& x, int64_t c) const {
+    return half_offsets<kBits>(x.sums(c));
   }
-  [[gnu::always_inline]] Floats add(Floats sum, auto dots, const PanelChunk& x, int64_t c) const {
-    const HalfSums both = dots(half_offsets<kBits>(x.sums(c)));
+  [[gnu::always_inline]] auto product(auto&&... with) const { return dot(codes, with..., Apart{}); }
+  [[gnu::always_inline]] Floats add(Floats sum, HalfSums dots, const PanelChunk& x,
+                                    int64_t c) const {
     const Floats d = Floats::set(*x.d(c));
-    sum = fma(to_float(both.first), first * d, sum);
-    return fma(to_float(both.second), second * d, sum);
+    sum = fma(to_float(dots.first), first * d, sum);
+    return fma(to_float(dots.second), second * d, sum);
   }
 };
 
@@ -178,14 +101,14 @@ struct Sub16Min {
   Ints mins;  ///< pairs
   Floats d, dmin;
 
-  template <typename... Q>
-  [[gnu::always_inline]] auto product(Q... q) const {
-    return dot(codes, q..., scales);
+  [[gnu::always_inline]] auto start(const PanelChunk& x, int64_t c) const {
+    return scales.start(x.sums(c));
   }
+  [[gnu::always_inline]] auto product(auto&&... with) const { return dot(codes, with..., scales); }
   [[gnu::always_inline]] Floats add(Floats sum, auto dots, const PanelChunk& x, int64_t c) const {
     const Floats xd = Floats::set(*x.d(c));
     sum = fma(to_float(pair_product(mins, x.sums(c))), dmin * xd, sum);
-    return fma(scales.total(dots, x.sums(c)), d * xd, sum);
+    return fma(scales.total(dots), d * xd, sum);
   }
 };
 
@@ -218,7 +141,7 @@ template <typename W, int kColumns>
       W::sub(w, head, part, sub);
 #pragma GCC unroll 4
       for (int c = 0; c < kColumns; ++c) {
-        sum[c] = sub.add(sum[c], DotsOf{sub, x.q(c)}, x, c);
+        sum[c] = sub.add(sum[c], sub.product(x.q(c), sub.start(x, c)), x, c);
       }
     };
     if constexpr (kColumns == 1 && !kTwice) {
@@ -233,53 +156,87 @@ template <typename W, int kColumns>
   for (int c = 0; c < kColumns; ++c) sum[c].store(sums + c * kR);
 }
 
-/// Whether the instruction set multiplies with two columns at once, as well as with one.
-template <typename Sub>
-concept TakesTwoColumns = requires(const Sub& sub, const int8_t* q) {
-  dot(sub.codes, q, q);
+/// Groups of rows that are read side by side: `pitch` bytes apart, with sums that are `sums_pitch`
+/// floats apart.
+struct SideBySide {
+  const std::byte* w;
+  int64_t pitch;
+  float* sums;
+  int64_t sums_pitch;
 };
 
-/// Sets the sums of all columns to zero and calls fn(sub, chunk) for each 32 weights of the rows.
-template <typename W, typename Fn>
-[[gnu::always_inline]] inline void for_each_part(const std::byte* w, int64_t k, const Panel& panel,
-                                                 float* sums, Fn fn) {
-  for (int64_t i = 0; i < panel.columns * kR; ++i) sums[i] = 0;
+/// Sets the sums of all columns to zero and calls fn(sub, chunk, sums) for each 32 weights of the
+/// rows, of kStreams groups a block in turn.
+template <typename W, int kStreams, typename Fn>
+[[gnu::always_inline]] inline void for_each_part(const SideBySide& groups, int64_t k,
+                                                 const Panel& panel, Fn fn) {
+  for (int s = 0; s < kStreams; ++s) {
+    float* const sums = groups.sums + s * groups.sums_pitch;
+    for (int64_t i = 0; i < panel.columns * kR; ++i) sums[i] = 0;
+  }
+  const std::byte* w = groups.w;
   for (int64_t b = 0; b < k / W::kBlock; ++b, w += W::kBytes * kR) {
-    const typename W::Head head(w);
-    for (int part = 0; part < W::kBlock / 32; ++part) {
-      prefetch<W>(w, part);
-      typename W::Sub sub;
-      W::sub(w, head, part, sub);
-      fn(sub, PanelChunk(panel, b * (W::kBlock / 32) + part));
+#pragma GCC unroll 1
+    for (int s = 0; s < kStreams; ++s) {
+      const std::byte* const block = w + s * groups.pitch;
+      const typename W::Head head(block);
+      for (int part = 0; part < W::kBlock / 32; ++part) {
+        prefetch<W, kStreams>(block, part);
+        typename W::Sub sub;
+        W::sub(block, head, part, sub);
+        fn(sub, PanelChunk(panel, b * (W::kBlock / 32) + part),
+           groups.sums + s * groups.sums_pitch);
+      }
     }
   }
 }
 
+/// Adds the products with `count` columns from `first` on to their sums in memory. Where they are
+/// fewer than kColumns, the first takes the places of the others.
+template <int kColumns>
+[[gnu::always_inline]] inline void add_columns(const auto& sub, const PanelChunk& x, int64_t first,
+                                               int64_t count, float* sums) {
+  const int8_t* q[kColumns];
+  decltype(sub.start(x, 0)) dots[kColumns];
+#pragma GCC unroll 8
+  for (int i = 0; i < kColumns; ++i) {
+    const int64_t c = i < count ? first + i : first;
+    q[i] = x.q(c);
+    dots[i] = sub.start(x, c);
+  }
+  if constexpr (kColumns == 1) {
+    dots[0] = sub.product(q[0], dots[0]);
+  } else {
+    sub.product(q, dots);
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < kColumns; ++i) {
+    if (i >= count) return;
+    float* at = sums + (first + i) * kR;
+    sub.add(Floats::load(at), dots[i], x, first + i).store(at);
+  }
+}
+
 /// All columns, streamed past each 32 weights of the rows; the sums lie in memory.
-template <typename W>
-[[gnu::noinline]] void many_columns(const std::byte* w, int64_t k, const Panel& panel,
-                                    float* sums) {
+template <typename W, int kStreams>
+[[gnu::noinline]] void many_columns(const SideBySide& groups, int64_t k, const Panel& panel) {
   const int64_t columns = panel.columns;
-  for_each_part<W>(
-      w, k, panel,
-      sums, [&](const typename W::Sub& sub, const PanelChunk& x) __attribute__((always_inline)) {
-        const auto add = [&](auto dots, int64_t c) __attribute__((always_inline)) {
-          float* at = sums + c * kR;
-          sub.add(Floats::load(at), dots, x, c).store(at);
-        };
-        if constexpr (TakesTwoColumns<typename W::Sub>) {
-          int64_t c = 0;
-          for (; c + 2 <= columns; c += 2) {
-            const auto both = sub.product(x.q(c), x.q(c + 1));
-            add(KnownDots{both.first}, c);
-            add(KnownDots{both.second}, c + 1);
-          }
-          // The last of an odd number is its own second: so the codes stay in one arrangement.
-          if (c < columns) add(KnownDots{sub.product(x.q(c), x.q(c)).first}, c);
-        } else {
-          for (int64_t c = 0; c < columns; ++c) add(DotsOf{sub, x.q(c)}, c);
-        }
-      });
+  for_each_part<W, kStreams>(
+      groups, k, panel,
+      [&](const typename W::Sub& sub, const PanelChunk& x, float* sums)
+          __attribute__((always_inline)) {
+            constexpr int kAtOnce = kColumnsAtOnce<decltype(sub.codes), decltype(sub.start(x, 0))>;
+            int64_t c = 0;
+            for (; c + kAtOnce <= columns; c += kAtOnce)
+              add_columns<kAtOnce>(sub, x, c, kAtOnce, sums);
+            if constexpr (kAtOnce == 2) {
+              // Codes may lie in another order for two: the last of an odd number is its own
+              // second.
+              if (c < columns) add_columns<2>(sub, x, c, 1, sums);
+            } else {
+              for (; c < columns; ++c) add_columns<1>(sub, x, c, 1, sums);
+            }
+          });
 }
 
 /// Whether several streams are worth the code that they take. Narrow vectors have too few registers
@@ -287,17 +244,16 @@ template <typename W>
 template <typename W>
 constexpr bool kStreamed = kTwice || (kR >= 8 && W::kBlock == 32);
 
-/// One column with kStreams groups, which lie `pitch` bytes apart: a block of each in turn, so that
-/// so many places are read at once.
+/// One column with kStreams groups, a block of each in turn; the sums are in registers.
 template <typename W, int kStreams>
-[[gnu::noinline]] void one_column(const std::byte* w, int64_t pitch, int64_t k, const Panel& panel,
-                                  float* sums, int64_t sums_pitch) {
+[[gnu::noinline]] void one_column(const SideBySide& groups, int64_t k, const Panel& panel) {
   Floats sum[kStreams];
   for (Floats& s : sum) s = Floats::zero();
+  const std::byte* w = groups.w;
   for (int64_t b = 0; b < k / W::kBlock; ++b, w += W::kBytes * kR) {
 #pragma GCC unroll 4
     for (int s = 0; s < kStreams; ++s) {
-      const std::byte* const block = w + s * pitch;
+      const std::byte* const block = w + s * groups.pitch;
       const typename W::Head head(block);
 #pragma GCC unroll 1
       for (int part = 0; part < W::kBlock / 32; ++part) {
@@ -305,27 +261,31 @@ template <typename W, int kStreams>
         const PanelChunk x(panel, b * (W::kBlock / 32) + part);
         typename W::Sub sub;
         W::sub(block, head, part, sub);
-        sum[s] = sub.add(sum[s], DotsOf{sub, x.q(0)}, x, 0);
+        sum[s] = sub.add(sum[s], sub.product(x.q(0), sub.start(x, 0)), x, 0);
       }
     }
   }
-  for (int s = 0; s < kStreams; ++s) sum[s].store(sums + s * sums_pitch);
+  for (int s = 0; s < kStreams; ++s) sum[s].store(groups.sums + s * groups.sums_pitch);
 }
 
-/// As many of the groups as kStreams equal parts of them have, which are read side by side. Returns
-/// how many.
-template <typename W, int kStreams>
+using ColumnsFn = void (*)(const SideBySide& groups, int64_t k, const Panel& panel);
+
+/// As many of the groups as kStreams equal parts of them have, of which kColumns reads a group each
+/// at once. Returns how many.
+template <int kStreams, ColumnsFn kColumns>
 int64_t stream_groups(const std::byte* w, int64_t groups, int64_t group_bytes, int64_t k,
                       const Panel& panel, float* sums) {
   const int64_t part = groups / kStreams;
+  const int64_t group_sums = panel.columns * kR;
   for (int64_t g = 0; g < part; ++g) {
-    one_column<W, kStreams>(w + g * group_bytes, part * group_bytes, k, panel, sums + g * kR,
-                            part * kR);
+    kColumns({w + g * group_bytes, part * group_bytes, sums + g * group_sums, part * group_sums}, k,
+             panel);
   }
   return part * kStreams;
 }
 
-using ColumnsFn = void (*)(const std::byte* w, int64_t k, const Panel& panel, float* sums);
+/// With more columns than these, computing takes longer than reading.
+constexpr int64_t kMostStreamed = 8;
 
 /// kMany: how a group meets more than four columns.
 template <typename W, ColumnsFn kMany>
@@ -333,13 +293,14 @@ void multiply_groups(const std::byte* w, int64_t groups, int64_t k, const Panel&
                      float* sums) {
   const int64_t group_bytes = k / W::kBlock * W::kBytes * kR;
   if constexpr (kStreamed<W>) {
-    if (panel.columns == 1 && streams > 1) {
-      const int64_t done = streams == 2
-                               ? stream_groups<W, 2>(w, groups, group_bytes, k, panel, sums)
-                               : stream_groups<W, 4>(w, groups, group_bytes, k, panel, sums);
+    if (streams > 1 && panel.columns <= kMostStreamed) {
+      const auto stream = panel.columns > 1 ? stream_groups<2, many_columns<W, 2>>
+                          : streams == 2    ? stream_groups<2, one_column<W, 2>>
+                                            : stream_groups<4, one_column<W, 4>>;
+      const int64_t done = stream(w, groups, group_bytes, k, panel, sums);
       w += done * group_bytes;
       groups -= done;
-      sums += done * kR;
+      sums += done * panel.columns * kR;
     }
   }
   for (int64_t g = 0; g < groups; ++g, w += group_bytes, sums += panel.columns * kR) {
@@ -349,14 +310,14 @@ void multiply_groups(const std::byte* w, int64_t groups, int64_t k, const Panel&
       case 2: few_columns<W, 2>(w, k, panel, sums); break;
       case 3: few_columns<W, 3>(w, k, panel, sums); break;
       case 4: few_columns<W, 4>(w, k, panel, sums); break;
-      default: kMany(w, k, panel, sums); break;
+      default: kMany({w, 0, sums, 0}, k, panel); break;
     }
   }
 }
 
 template <typename W>
 constexpr RowKernel row_kernel() {
-  return {W::kType, kR, clean<multiply_groups<W, many_columns<W>>>};
+  return {W::kType, kR, clean<multiply_groups<W, many_columns<W, 1>>>};
 }
 
 // What the types' unpacking shares.

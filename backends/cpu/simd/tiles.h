@@ -126,49 +126,51 @@ template <int kMax, int kBits>
 /// As many_columns. The sums of the next sixteen columns are on their way while those before are
 /// scaled and added, which other parts of the core do.
 template <typename W>
-[[gnu::noinline]] void many_columns_in_tiles(const std::byte* w, int64_t k, const Panel& panel,
-                                             float* sums) {
+[[gnu::noinline]] void many_columns_in_tiles(const SideBySide& groups, int64_t k,
+                                             const Panel& panel) {
   const int64_t columns = panel.columns;
   const int64_t whole = columns / kTileColumns;  // tiles
   const int64_t rest = columns % kTileColumns;
   const TilesInUse in_use;
   alignas(64) Ints room[2][kTileSums];
   alignas(64) int8_t last[kTileColumns * 32] = {};  // the columns that fill no tile, and zeros
-  for_each_part<W>(
-      w, k, panel,
-      sums, [&](const typename W::Sub& sub, const PanelChunk& x) __attribute__((always_inline)) {
-        if (rest > 0) {
-          __builtin_memcpy(last, x.q(whole * kTileColumns), static_cast<size_t>(rest) * 32);
-        }
-        const auto products = [&](int64_t tile) __attribute__((always_inline)) {
-          return sub.product(
-              TileColumns{tile < whole ? x.q(tile * kTileColumns) : last, room[tile % 2]});
-        };
-        const typename W::Sub scales = sub;  // what add() needs of it stays in registers
-        const int64_t tiles = whole + (rest > 0 ? 1 : 0);
-        auto dots = products(0);
-        for (int64_t tile = 0; tile < tiles; ++tile) {
-          const auto now = dots;
-          if (tile + 1 < tiles) dots = products(tile + 1);
-          const int64_t first = tile * kTileColumns;
-          const int64_t count = tile < whole ? kTileColumns : rest;
-          for (int64_t c = 0; c < count; ++c) {
-            float* at = sums + (first + c) * kR;
-            scales.add(Floats::load(at), KnownDots{now(c)}, x, first + c).store(at);
-          }
-        }
-      });
+  for_each_part<W, 1>(
+      groups, k, panel,
+      [&](const typename W::Sub& sub, const PanelChunk& x, float* sums)
+          __attribute__((always_inline)) {
+            if (rest > 0) {
+              __builtin_memcpy(last, x.q(whole * kTileColumns), static_cast<size_t>(rest) * 32);
+            }
+            const auto products = [&](int64_t tile) __attribute__((always_inline)) {
+              return sub.product(
+                  TileColumns{tile < whole ? x.q(tile * kTileColumns) : last, room[tile % 2]});
+            };
+            const typename W::Sub scales = sub;  // what add() needs of it stays in registers
+            const int64_t tiles = whole + (rest > 0 ? 1 : 0);
+            auto dots = products(0);
+            for (int64_t tile = 0; tile < tiles; ++tile) {
+              const auto now = dots;
+              if (tile + 1 < tiles) dots = products(tile + 1);
+              const int64_t first = tile * kTileColumns;
+              const int64_t count = tile < whole ? kTileColumns : rest;
+              for (int64_t c = 0; c < count; ++c) {
+                float* at = sums + (first + c) * kR;
+                const auto dots = now(c) + scales.start(x, first + c);
+                scales.add(Floats::load(at), dots, x, first + c).store(at);
+              }
+            }
+          });
 }
 
 /// A tile with fewer columns takes as long as a full one.
 constexpr int64_t kWorthTiles = 12;
 
 template <typename W>
-void some_columns(const std::byte* w, int64_t k, const Panel& panel, float* sums) {
+void some_columns(const SideBySide& groups, int64_t k, const Panel& panel) {
   if (panel.columns < kWorthTiles) {
-    many_columns<W>(w, k, panel, sums);
+    many_columns<W, 1>(groups, k, panel);
   } else {
-    many_columns_in_tiles<W>(w, k, panel, sums);
+    many_columns_in_tiles<W>(groups, k, panel);
   }
 }
 

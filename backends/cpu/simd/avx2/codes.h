@@ -9,9 +9,6 @@ namespace {
 /// Whether codes of eight bits are multiplied as fast as smaller ones.
 constexpr bool kByteCodes = false;
 
-/// Whether `dot` takes what its sum begins with.
-constexpr bool kDotsBegin = false;
-
 /// What is subtracted from codes of eight bits, and signed bytes as such codes.
 constexpr int kWideZero = 128;
 I wide_codes(I a) { return a ^ I::set(static_cast<int32_t>(0x80808080)); }
@@ -59,17 +56,22 @@ template <int kMax>
   return sum;
 }
 
-/// Σ codes·q over 32 weights.
+template <typename C, typename Dots>
+constexpr int kColumnsAtOnce = 1;
+/// There are more of these codes than registers, and what is fetched serves twice.
+template <typename Dots>
+constexpr int kColumnsAtOnce<Codes<255>, Dots> = 2;
+template <typename Part, typename Dots>
+constexpr int kColumnsAtOnce<SplitCodes<Part>, Dots> = 2;
+
 template <int kMax>
-[[gnu::always_inline]] inline I dot(const Codes<kMax>& codes, const int8_t* q) {
-  return {dot_part<kMax>(codes.v, q, 0, 8, _mm256_set1_epi16(1))};
+[[gnu::always_inline]] inline I dot(const Codes<kMax>& codes, const int8_t* q, I start) {
+  return start + I{dot_part<kMax>(codes.v, q, 0, 8, _mm256_set1_epi16(1))};
 }
 
-/// The same of wide codes with several columns.
 template <int kColumns>
-[[gnu::always_inline]] inline void dot_wide(const Codes<255>& codes,
-                                            const int8_t* const (&q)[kColumns],
-                                            I (&sums)[kColumns]) {
+[[gnu::always_inline]] inline void dot(const Codes<255>& codes, const int8_t* const (&q)[kColumns],
+                                       I (&sums)[kColumns]) {
   __m256i low[kColumns] = {}, high[kColumns] = {};
   for (int j = 0; j < 8; ++j) {
     for (int c = 0; c < kColumns; ++c) {
@@ -80,35 +82,14 @@ template <int kColumns>
     }
   }
   for (int c = 0; c < kColumns; ++c) {
-    sums[c] = {_mm256_add_epi32(_mm256_madd_epi16(low[c], _mm256_set1_epi16(1)),
-                                _mm256_madd_epi16(high[c], _mm256_set1_epi16(16)))};
+    sums[c] = sums[c] + I{_mm256_add_epi32(_mm256_madd_epi16(low[c], _mm256_set1_epi16(1)),
+                                           _mm256_madd_epi16(high[c], _mm256_set1_epi16(16)))};
   }
 }
 
-template <>
-[[gnu::always_inline]] inline I dot(const Codes<255>& codes, const int8_t* q) {
-  I sums[1];
-  dot_wide(codes, {q}, sums);
-  return sums[0];
-}
-
-struct TwoProducts {
-  I first, second;
-};
-
-/// Two columns at once: there are more codes than registers, and what is fetched serves twice.
-[[gnu::always_inline]] inline TwoProducts dot(const Codes<255>& codes, const int8_t* q0,
-                                              const int8_t* q1) {
-  I sums[2];
-  dot_wide(codes, {q0, q1}, sums);
-  return {sums[0], sums[1]};
-}
-
-/// Σ (low + 32·high)·q over 32 weights with several columns.
 template <int kColumns>
-[[gnu::always_inline]] inline void dot_both(const Codes<31>& low, const Codes<31>& high,
-                                            const int8_t* const (&q)[kColumns],
-                                            I (&sums)[kColumns]) {
+[[gnu::always_inline]] inline void dot(const SplitCodes<Codes<31>>& codes,
+                                       const int8_t* const (&q)[kColumns], I (&sums)[kColumns]) {
   constexpr int kRun = 32767 / (31 * 127 * 2);
   static_assert(kRun == 4);
   for (int from = 0; from < 8; from += kRun) {
@@ -116,8 +97,8 @@ template <int kColumns>
     for (int j = from; j < from + kRun; ++j) {
       for (int c = 0; c < kColumns; ++c) {
         const __m256i four = broadcast4(q[c] + 4 * j).v;
-        const __m256i a = _mm256_maddubs_epi16(low.v[j].v, four);
-        const __m256i b = _mm256_maddubs_epi16(high.v[j].v, four);
+        const __m256i a = _mm256_maddubs_epi16(codes.low.v[j].v, four);
+        const __m256i b = _mm256_maddubs_epi16(codes.high.v[j].v, four);
         lows[c] = j == from ? a : _mm256_add_epi16(lows[c], a);
         highs[c] = j == from ? b : _mm256_add_epi16(highs[c], b);
         asm("" : "+x"(lows[c]), "+x"(highs[c]));
@@ -126,30 +107,31 @@ template <int kColumns>
     for (int c = 0; c < kColumns; ++c) {
       const I wide{_mm256_add_epi32(_mm256_madd_epi16(lows[c], _mm256_set1_epi16(1)),
                                     _mm256_madd_epi16(highs[c], _mm256_set1_epi16(32)))};
-      sums[c] = from == 0 ? wide : sums[c] + wide;
+      sums[c] = sums[c] + wide;
     }
   }
 }
 
-[[gnu::always_inline]] inline I dot_both(const Codes<31>& low, const Codes<31>& high,
-                                         const int8_t* q) {
-  I sums[1];
-  dot_both(low, high, {q}, sums);
+/// The same of one column.
+[[gnu::always_inline]] inline I dot_alone(const auto& codes, const int8_t* q, I start) {
+  const int8_t* const columns[1] = {q};
+  I sums[1] = {start};
+  dot(codes, columns, sums);
   return sums[0];
 }
-
-[[gnu::always_inline]] inline TwoProducts dot_both(const Codes<31>& low, const Codes<31>& high,
-                                                   const int8_t* q0, const int8_t* q1) {
-  I sums[2];
-  dot_both(low, high, {q0, q1}, sums);
-  return {sums[0], sums[1]};
+[[gnu::always_inline]] inline I dot(const Codes<255>& codes, const int8_t* q, I start) {
+  return dot_alone(codes, q, start);
+}
+[[gnu::always_inline]] inline I dot(const SplitCodes<Codes<31>>& codes, const int8_t* q, I start) {
+  return dot_alone(codes, q, start);
 }
 
 /// Σ codes·q over either half of 32 weights.
 template <int kMax>
-[[gnu::always_inline]] inline HalfSums dot(const Codes<kMax>& codes, const int8_t* q, Apart) {
-  return {{dot_part<kMax>(codes.v, q, 0, 4, _mm256_set1_epi16(1))},
-          {dot_part<kMax>(codes.v, q, 4, 8, _mm256_set1_epi16(1))}};
+[[gnu::always_inline]] inline HalfSums dot(const Codes<kMax>& codes, const int8_t* q,
+                                           HalfSums start, Apart) {
+  return start + HalfSums{{dot_part<kMax>(codes.v, q, 0, 4, _mm256_set1_epi16(1))},
+                          {dot_part<kMax>(codes.v, q, 4, 8, _mm256_set1_epi16(1))}};
 }
 
 /// Scales (16 bits, signed) of the two halves of 32 weights whose codes are 2^kBits too large;
@@ -161,11 +143,12 @@ struct HalfScales {
   HalfScales(I a, I b)
       : first(pairs(a, a)), second(pairs(b, b)), offsets(pairs(negative(a), negative(b))) {}
 
-  /// Σ scale·(code − 2^kBits)·q from the products of both halves and Σq of either.
-  [[gnu::always_inline]] F total(auto dots, const int16_t* sums) const {
-    if constexpr (kBits < 0) return to_float(dots());
-    return to_float(dots() + pair_product(offsets, sums));
+  /// What the scaled products of both halves begin with, from Σq of either.
+  [[gnu::always_inline]] I start(const int16_t* sums) const {
+    return kBits < 0 ? I::set(0) : pair_product(offsets, sums);
   }
+  /// Σ scale·(code − 2^kBits)·q.
+  [[gnu::always_inline]] F total(I dots) const { return to_float(dots); }
 
  private:
   static I negative(I a) { return kBits < 0 ? a : I::set(0) - (a << (kBits < 0 ? 0 : kBits)); }
@@ -173,9 +156,9 @@ struct HalfScales {
 
 /// first·Σ codes·q over 16 weights + second·Σ over the next 16.
 template <int kMax, int kBits>
-[[gnu::always_inline]] inline I dot(const Codes<kMax>& codes, const int8_t* q,
+[[gnu::always_inline]] inline I dot(const Codes<kMax>& codes, const int8_t* q, I start,
                                     const HalfScales<kBits>& scales) {
-  return I{dot_part<kMax>(codes.v, q, 0, 4, scales.first.v)} +
+  return start + I{dot_part<kMax>(codes.v, q, 0, 4, scales.first.v)} +
          I{dot_part<kMax>(codes.v, q, 4, 8, scales.second.v)};
 }
 

@@ -187,6 +187,8 @@ I broadcast4(const int8_t* q) {
 I add_dot4(I sum, I codes, const int8_t* q) {
   return {_mm256_dpbusd_avx_epi32(sum.v, codes.v, broadcast4(q).v)};
 }
+/// Sums of products that are worth keeping on their way at once.
+constexpr int kChains = 1;
 #endif
 
 // A group of interleaved rows is one vector wide.

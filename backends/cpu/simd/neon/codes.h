@@ -10,9 +10,6 @@ namespace {
 /// Whether codes of eight bits are multiplied as fast as smaller ones.
 constexpr bool kByteCodes = false;
 
-/// Whether `dot` takes what its sum begins with.
-constexpr bool kDotsBegin = false;
-
 /// What is subtracted from codes of eight bits, and signed bytes as such codes.
 constexpr int kWideZero = 0;
 I wide_codes(I a) { return a; }
@@ -94,16 +91,20 @@ template <int kMax, int kFirst, int kCount>
 
 #endif
 
-/// Σ codes·q over 32 weights.
 template <int kMax>
-[[gnu::always_inline]] inline I dot(const Codes<kMax>& codes, const int8_t* q) {
-  return dot_part<kMax, 0, 32>(codes, q);
+[[gnu::always_inline]] inline I dot(const Codes<kMax>& codes, const int8_t* q, I start) {
+  return start + dot_part<kMax, 0, 32>(codes, q);
 }
 
-/// Σ codes·q over either half of 32 weights.
 template <int kMax>
-[[gnu::always_inline]] inline HalfSums dot(const Codes<kMax>& codes, const int8_t* q, Apart) {
-  return {dot_part<kMax, 0, 16>(codes, q), dot_part<kMax, 16, 16>(codes, q)};
+[[gnu::always_inline]] inline HalfSums dot(const Codes<kMax>& codes, const int8_t* q,
+                                           HalfSums start, Apart) {
+  return start + HalfSums{dot_part<kMax, 0, 16>(codes, q), dot_part<kMax, 16, 16>(codes, q)};
+}
+
+template <typename Part>
+[[gnu::always_inline]] inline I dot(const SplitCodes<Part>& codes, const int8_t* q, I start) {
+  return dot(codes.low, q, start) + (dot(codes.high, q, I::set(0)) << 5);
 }
 
 /// Scales (16 bits, signed) of the two halves of 32 weights whose codes are 2^kBits too large;
@@ -114,11 +115,12 @@ struct HalfScales {
   HalfScales() = default;
   HalfScales(I a, I b) : first(a), second(b), offsets(pairs(negative(a), negative(b))) {}
 
-  /// Σ scale·(code − 2^kBits)·q from the products of both halves and Σq of either.
-  [[gnu::always_inline]] F total(auto dots, const int16_t* sums) const {
-    if constexpr (kBits < 0) return to_float(dots());
-    return to_float(dots() + pair_product(offsets, sums));
+  /// What the scaled products of both halves begin with, from Σq of either.
+  [[gnu::always_inline]] I start(const int16_t* sums) const {
+    return kBits < 0 ? I::set(0) : pair_product(offsets, sums);
   }
+  /// Σ scale·(code − 2^kBits)·q.
+  [[gnu::always_inline]] F total(I dots) const { return to_float(dots); }
 
  private:
   static I negative(I a) { return kBits < 0 ? a : I::set(0) - (a << (kBits < 0 ? 0 : kBits)); }
@@ -126,18 +128,17 @@ struct HalfScales {
 
 /// first·Σ codes·q over 16 weights + second·Σ over the next 16.
 template <int kMax, int kBits>
-[[gnu::always_inline]] inline I dot(const Codes<kMax>& codes, const int8_t* q,
+[[gnu::always_inline]] inline I dot(const Codes<kMax>& codes, const int8_t* q, I start,
                                     const HalfScales<kBits>& scales) {
-  return dot_part<kMax, 0, 16>(codes, q) * scales.first +
+  return start + dot_part<kMax, 0, 16>(codes, q) * scales.first +
          dot_part<kMax, 16, 16>(codes, q) * scales.second;
 }
 
 #ifdef __ARM_FEATURE_MATMUL_INT8
 
-/// Products with two columns.
-struct TwoProducts {
-  I first, second;
-};
+/// The instruction multiplies with two columns.
+template <typename C, typename Dots>
+constexpr int kColumnsAtOnce = 2;
 
 /// Sums of two rows by two columns each, of eight rows.
 struct Squares {
@@ -184,32 +185,43 @@ template <int kMax, int kFirst, int kCount>
 }
 
 template <int kMax>
-[[gnu::always_inline]] inline TwoProducts dot(const Codes<kMax>& codes, const int8_t* q0,
-                                              const int8_t* q1) {
-  const Squares sums = dot_part<kMax, 0, 32>(codes, q0, q1);
-  return {sums.columns(0), sums.columns(1)};
+[[gnu::always_inline]] inline void dot(const Codes<kMax>& codes, const int8_t* const (&q)[2],
+                                       I (&sums)[2]) {
+  const Squares both = dot_part<kMax, 0, 32>(codes, q[0], q[1]);
+  for (int c = 0; c < 2; ++c) sums[c] = sums[c] + both.columns(c);
 }
 
 template <int kMax, int kBits>
-[[gnu::always_inline]] inline TwoProducts dot(const Codes<kMax>& codes, const int8_t* q0,
-                                              const int8_t* q1, const HalfScales<kBits>& scales) {
-  const Squares a = dot_part<kMax, 0, 16>(codes, q0, q1);
-  const Squares b = dot_part<kMax, 16, 16>(codes, q0, q1);
-  return {a.columns(0) * scales.first + b.columns(0) * scales.second,
-          a.columns(1) * scales.first + b.columns(1) * scales.second};
+[[gnu::always_inline]] inline void dot(const Codes<kMax>& codes, const int8_t* const (&q)[2],
+                                       I (&sums)[2], const HalfScales<kBits>& scales) {
+  const Squares a = dot_part<kMax, 0, 16>(codes, q[0], q[1]);
+  const Squares b = dot_part<kMax, 16, 16>(codes, q[0], q[1]);
+  for (int c = 0; c < 2; ++c) {
+    sums[c] = sums[c] + a.columns(c) * scales.first + b.columns(c) * scales.second;
+  }
 }
-
-struct TwoHalves {
-  HalfSums first, second;
-};
 
 template <int kMax>
-[[gnu::always_inline]] inline TwoHalves dot(const Codes<kMax>& codes, const int8_t* q0,
-                                            const int8_t* q1, Apart) {
-  const Squares a = dot_part<kMax, 0, 16>(codes, q0, q1);
-  const Squares b = dot_part<kMax, 16, 16>(codes, q0, q1);
-  return {{a.columns(0), b.columns(0)}, {a.columns(1), b.columns(1)}};
+[[gnu::always_inline]] inline void dot(const Codes<kMax>& codes, const int8_t* const (&q)[2],
+                                       HalfSums (&sums)[2], Apart) {
+  const Squares a = dot_part<kMax, 0, 16>(codes, q[0], q[1]);
+  const Squares b = dot_part<kMax, 16, 16>(codes, q[0], q[1]);
+  for (int c = 0; c < 2; ++c) sums[c] = sums[c] + HalfSums{a.columns(c), b.columns(c)};
 }
+
+template <typename Part>
+[[gnu::always_inline]] inline void dot(const SplitCodes<Part>& codes, const int8_t* const (&q)[2],
+                                       I (&sums)[2]) {
+  I highs[2] = {I::set(0), I::set(0)};
+  dot(codes.low, q, sums);
+  dot(codes.high, q, highs);
+  for (int c = 0; c < 2; ++c) sums[c] = sums[c] + (highs[c] << 5);
+}
+
+#else
+
+template <typename C, typename Dots>
+constexpr int kColumnsAtOnce = 1;
 
 #endif
 

@@ -12,7 +12,8 @@ namespace infer::cpu {
 /// Products of interleaved weight rows (packing.h) with 8-bit activations:
 ///   sums[g][c][r] = dot(row r of group g, column c)
 /// w: `groups` groups of `rows` rows of k weights, one after another. `streams`: groups that
-/// a kernel may read at once with one column (streams.h), two with a few more; no bit depends on it.
+/// a kernel may read at once with one column (streams.h), two with a few more; no bit depends on
+/// it.
 struct RowKernel {
   DType weights;
   int rows;

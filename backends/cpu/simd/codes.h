@@ -21,8 +21,8 @@ struct Codes {
   void set(int j, Ints codes) { v[j] = codes; }
 };
 
-/// A sum takes more products only some cycles after the last ones, so that kChains sums are to be
-/// on their way at once.
+/// As many as have kChains sums: a sum can take further products only some cycles later, and the
+/// others fill these.
 template <typename C, typename Dots>
 constexpr int kColumnsAtOnce = kChains * sizeof(I) >= sizeof(Dots)
                                    ? int{kChains * sizeof(I) / sizeof(Dots)}
@@ -30,6 +30,7 @@ constexpr int kColumnsAtOnce = kChains * sizeof(I) >= sizeof(Dots)
 template <typename Part, typename Dots>
 constexpr int kColumnsAtOnce<SplitCodes<Part>, Dots> = kColumnsAtOnce<Part, HalfSums>;
 
+/// One column alone has two sums, for the same reason.
 template <int kMax>
 [[gnu::always_inline]] inline Ints dot(const Codes<kMax>& codes, const int8_t* q, Ints start) {
   Ints odd = Ints::set(0);
@@ -97,7 +98,7 @@ template <int kMax, int kColumns, int kBits>
   dot(codes, q, sums, Apart{});
 }
 
-/// The same of one column, where all codes in turns are two chains or more.
+/// One column of the others, which have two sums a vector by themselves.
 template <typename C, typename Dots, typename... Scales>
 [[gnu::always_inline]] inline Dots dot(const C& codes, const int8_t* q, Dots start,
                                        const Scales&... scales) {

@@ -187,7 +187,7 @@ I broadcast4(const int8_t* q) {
 I add_dot4(I sum, I codes, const int8_t* q) {
   return {_mm256_dpbusd_avx_epi32(sum.v, codes.v, broadcast4(q).v)};
 }
-/// Sums of products that are worth keeping on their way at once.
+/// How many sums are best computed in turns (codes.h).
 constexpr int kChains = 1;
 #endif
 

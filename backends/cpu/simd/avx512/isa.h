@@ -207,7 +207,7 @@ I add_dot4(I sum, I codes, const int8_t* q) {
   __builtin_memcpy(&four, q, sizeof(four));
   return {_mm512_dpbusd_epi32(sum.v, codes.v, _mm512_set1_epi32(four))};
 }
-/// Sums of products that are worth keeping on their way at once.
+/// How many sums are best computed in turns (codes.h).
 constexpr int kChains = 8;
 
 }  // namespace

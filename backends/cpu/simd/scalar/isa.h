@@ -205,7 +205,7 @@ I add_dot4(I sum, I codes, const int8_t* q) {
   }
   return sum;
 }
-/// Sums of products that are worth keeping on their way at once.
+/// How many sums are best computed in turns (codes.h).
 constexpr int kChains = 1;
 
 // A group of interleaved rows is one vector wide.

@@ -70,8 +70,7 @@ class Gemma4 final : public SharedKvDecoder {
     if (!m.has(router)) return dense;
     const float root = std::sqrt(static_cast<float>(params.embedding));
     const ValueId scaled = m.g.add(op::Scale{1.0f / root}, {norm(x, "ffn_gate_inp.scale")});
-    const ValueId weights = m.weight(router, {params.embedding, experts.experts});
-    const ValueId logits = m.g.add(op::Matmul{}, {scaled, weights, kNoValue, kNoValue});
+    const ValueId logits = m.product(scaled, router, experts.experts);
     const ValueId mixed =
         routed_experts(m, norm(x, "pre_ffw_norm_2.weight"), logits, layer, experts, glu);
     return m.add(norm(dense, "post_ffw_norm_1.weight"), norm(mixed, "post_ffw_norm_2.weight"));

@@ -59,8 +59,9 @@ constexpr Habit kHabits[] = {
     {"--override-kv", Takes::value, true,
      "the model's metadata is taken as it is; write it into the file, for instance with "
      "gguf_set_metadata.py of the package gguf"},
-    {"--lora --lora-scaled --control-vector --control-vector-scaled", Takes::value, true,
-     "adapters are not supported; merge it into the model first"},
+    {"--control-vector --control-vector-scaled", Takes::value, true,
+     "control vectors are not supported"},
+    {"--lora-init-without-apply", Takes::nothing, true, "use --lora FILE:0"},
     {"--audio --video", Takes::value, true, "only text and images are supported"},
     {"-sm --split-mode -ts --tensor-split -mg --main-gpu", Takes::value, true,
      "name the devices; each gets layers in proportion to its free memory: --device "

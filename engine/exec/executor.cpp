@@ -48,6 +48,7 @@ void StepBatch::clear() {
   text_tokens.clear();
   last_seen.clear();
   more_output_rows.clear();
+  adapters.clear();
   part_begins.clear();
   part_ends.clear();
   hidden.clear();
@@ -220,9 +221,9 @@ Status Executor::load_ropes(int64_t context) {
 }
 
 Result<CompiledStep> Executor::compile(const StepForm& form) {
-  const auto [rows, roles, images] = form;
+  const auto& [rows, roles, extras] = form;
   INFER_TRY(Graph graph, build_graph(model_, weights_, rows, std::min(rows, request_.max_outputs),
-                                     request_.k_type, request_.v_type, placement_, images));
+                                     request_.k_type, request_.v_type, placement_, extras));
   CompiledStep step;
   step.graph = std::make_unique<Graph>(std::move(graph));
   const std::vector<Value>& values = step.graph->values();
@@ -512,6 +513,9 @@ void Executor::point_to_inputs(CompiledStep& step, const StepBatch& batch) const
       case StepInput::image:
         pointer = bytes_of(batch.images[static_cast<size_t>(value.index)]);
         break;
+      case StepInput::adapter:
+        pointer = bytes_of(batch.adapters[static_cast<size_t>(value.index)]);
+        break;
       case StepInput::hidden:
         pointer = bytes_of(value.index == 0 ? batch.hidden : batch.own_hidden);
         break;
@@ -551,6 +555,16 @@ Status Executor::check_images(const StepBatch& batch) const {
                "a step of {} rows whose images are not as the model reads them", batch.rows());
 }
 
+Status Executor::check_adapters(const StepBatch& batch) const {
+  const auto whole = [&](const auto& factors) { return std::ssize(factors) == batch.rows(); };
+  if (batch.adapters.empty() || (batch.adapters.size() == info().adapter_alphas.size() &&
+                                 std::ranges::all_of(batch.adapters, whole))) {
+    return {};
+  }
+  return error(StatusCode::internal, "a step of {} rows with factors of {} adapters, expected {}",
+               batch.rows(), batch.adapters.size(), info().adapter_alphas.size());
+}
+
 Result<std::span<const float>> Executor::run(const StepBatch& batch, StepRecorder* recorder) {
   const auto outputs = static_cast<int64_t>(batch.output_rows.size());
   if (batch.rows() < 1 || batch.rows() > request_.max_rows || outputs > request_.max_outputs) {
@@ -567,9 +581,11 @@ Result<std::span<const float>> Executor::run(const StepBatch& batch, StepRecorde
                 batch.rows(), batch.hidden.size(), batch.own_hidden.size());
   }
   INFER_CHECK_R(check_images(batch));
+  INFER_CHECK_R(check_adapters(batch));
   last_ = nullptr;
   INFER_TRY(CompiledStep * step, programs_.get({row_bucket(batch.rows(), request_.max_rows),
-                                                roles_of(batch), !batch.images.empty()}));
+                                                roles_of(batch),
+                                                {!batch.images.empty(), !batch.adapters.empty()}}));
   fill_rope_tables(batch);
   point_to_inputs(*step, batch);
   if (recorder != nullptr) {

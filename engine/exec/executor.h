@@ -39,6 +39,9 @@ struct StepBatch {
   std::vector<int32_t> last_seen;    ///< with images, if the model's rows of one see each other
   /// Of towers: the lists of StepInput::output_rows beyond the first, as long as that.
   std::vector<std::vector<int32_t>> more_output_rows;
+  /// By index of StepInput::adapter: the factor of each row. Only of models with adapters
+  /// (ModelInfo::adapter_alphas), and empty if no row has one.
+  std::vector<std::vector<float>> adapters;
   std::vector<int32_t> part_begins, part_ends;  ///< of towers: the second division into texts
   // Only of draft heads:
   std::vector<float> hidden;      ///< [rows][ModelInfo::takes_hidden]
@@ -98,7 +101,7 @@ using ProductObserver = std::function<Status(const ObservedProduct&)>;
 struct StepForm {
   int64_t rows = 1;  ///< at most: a row_bucket()
   Roles roles = Roles::generated;
-  bool images = false;  ///< some rows are of images
+  RowExtras extras = {};
   auto operator<=>(const StepForm&) const = default;
 };
 
@@ -190,6 +193,7 @@ class Executor {
   void take_streamed(const PlacedSegment& placed, CompiledStep& step) const;
   Roles roles_of(const StepBatch& batch) const;
   Status check_images(const StepBatch& batch) const;
+  Status check_adapters(const StepBatch& batch) const;
   Status run_segments(CompiledStep& step, const Bindings& bindings);
   Status bring_weights(const CompiledStep& step, int32_t segment);
   Status submit(const CompiledStep& step, CompiledSegment& segment, const Bindings& bindings);

@@ -38,6 +38,7 @@ enum class StepInput : uint8_t {
   rope_table,   ///< f32 [2, pairs, rows]; `index` selects one of the model's RoPE kinds
   image,        ///< f32 [width, 1, rows] what images give to rows; 0 for the others;
                 ///< ModelInfo::takes_images
+  adapter,      ///< f32 [1, 1, rows] what the adapter of this index is multiplied with in a row
   hidden,       ///< f32 [width, 1, rows] hidden states: index 0 of another model, 1 of this one
   data,         ///< input number `index` of a conformance case, of any shape
 };
@@ -147,7 +148,7 @@ class GraphBuilder {
   GraphBuilder(InferOutputs infer, int64_t max_rows, int64_t max_outputs, KvGeometry kv);
 
   /// The value of a step input. Equal calls return the same value.
-  /// `width`: pairs of a table, elements of a hidden state.
+  /// `width`: pairs of a table, elements of a hidden state, 1 of an adapter.
   ValueId input(StepInput kind, int32_t index = 0, int64_t width = 0);
   /// An input of a conformance case.
   ValueId data_input(int32_t index, const TensorDesc& desc, Rows rows);

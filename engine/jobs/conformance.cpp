@@ -90,6 +90,7 @@ Result<std::vector<const std::byte*>> bind_inputs(const Graph& graph, const Case
       case StepInput::token_types:
       case StepInput::rope_table:
       case StepInput::image:
+      case StepInput::adapter:
       case StepInput::hidden:
         return fail(StatusCode::internal, "conformance cases give tokens and tables as data");
     }

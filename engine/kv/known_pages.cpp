@@ -33,8 +33,8 @@ std::vector<PrefixNode*> KnownPages::find(const PageKeys& keys, int64_t limit) c
   std::vector<PrefixNode*> path;
   std::vector<int64_t> run(kinds_.size(), 0);  // pages present up to the end of the path
   size_t usable = 0;
-  const PrefixNode* node = tree_.root();
-  for (int64_t p = 0; p < limit; ++p) {
+  const PrefixNode* node = tree_.root(keys.adapters());
+  for (int64_t p = 0; node != nullptr && p < limit; ++p) {
     PrefixNode* const next = tree_.find(node, keys.page(p));
     if (next == nullptr) break;
     path.push_back(next);
@@ -53,11 +53,14 @@ std::vector<PrefixNode*> KnownPages::find(const PageKeys& keys, int64_t limit) c
   return path;
 }
 
-KnownPages::Part KnownPages::find_part(std::span<PrefixNode* const> path,
-                                       std::span<const int32_t> tokens) const {
+KnownPages::Part KnownPages::find_part(std::span<PrefixNode* const> path, const PageKeys& keys,
+                                       int64_t limit) const {
   constexpr int kMostCompared = 64;
+  const auto next = keys.page(std::ssize(path));
+  const auto tokens = std::span(next).first(static_cast<size_t>(limit));
   Part best;
-  PrefixNode* node = (path.empty() ? tree_.root() : path.back())->newest;
+  const PrefixNode* const parent = path.empty() ? tree_.root(keys.adapters()) : path.back();
+  PrefixNode* node = parent == nullptr ? nullptr : parent->newest;
   for (int i = 0; node != nullptr && i < kMostCompared; ++i, node = node->older) {
     const auto same = std::ranges::mismatch(node->tokens, tokens).in2 - tokens.begin();
     if (same <= best.tokens) continue;
@@ -68,10 +71,12 @@ KnownPages::Part KnownPages::find_part(std::span<PrefixNode* const> path,
 }
 
 int64_t KnownPages::common(const PageKeys& keys, int64_t limit) const {
-  int64_t pages = 0;
-  const PrefixNode* node = tree_.root();
-  while (pages < limit && (node = tree_.find(node, keys.page(pages))) != nullptr) ++pages;
-  return pages;
+  const PrefixNode* node = tree_.root(keys.adapters());
+  for (int64_t pages = 0; node != nullptr && pages < limit; ++pages) {
+    node = tree_.find(node, keys.page(pages));
+    if (node == nullptr) return pages;
+  }
+  return node == nullptr ? 0 : limit;
 }
 
 bool KnownPages::in_memory(std::span<PrefixNode* const> path) const {
@@ -135,8 +140,9 @@ void KnownPages::evicted(PrefixNode* node, size_t kind, int32_t page) {
   leave(node);
 }
 
-PrefixNode* KnownPages::use(PrefixNode* parent, PageTokens tokens) {
-  PrefixNode* const node = tree_.find_or_add(parent == nullptr ? tree_.root() : parent, tokens);
+PrefixNode* KnownPages::use(PrefixNode* parent, const PageKeys& keys, int64_t page) {
+  if (parent == nullptr) parent = tree_.root_for(keys.adapters());
+  PrefixNode* const node = tree_.find_or_add(parent, keys.page(page));
   use(node);
   return node;
 }

@@ -37,9 +37,9 @@ class KnownPages {
     PrefixNode* node = nullptr;
     int64_t tokens = 0;
   };
-  /// The page after the path that has the most of these tokens at its beginning. Only pages in
-  /// memory count, and of very many only the newest.
-  Part find_part(std::span<PrefixNode* const> path, std::span<const int32_t> tokens) const;
+  /// The page after the path that has the most of the next `limit` tokens at its beginning. Only
+  /// pages in memory count, and of very many only the newest.
+  Part find_part(std::span<PrefixNode* const> path, const PageKeys& keys, int64_t limit) const;
   /// Pages of the longest beginning of the tokens that is remembered, at most `limit`, whether the
   /// pages exist or not.
   int64_t common(const PageKeys& keys, int64_t limit) const;
@@ -52,9 +52,10 @@ class KnownPages {
   /// −1 if there is no page in memory for it.
   int32_t fetch(PrefixNode* node, size_t kind);
 
-  /// Adds a user to the child of a node (null: of the root) with these tokens, and returns the
-  /// child. Adds the child if there is none. May throw std::bad_alloc; nothing has changed then.
-  PrefixNode* use(PrefixNode* parent, PageTokens tokens);
+  /// Adds a user to the child of a node (null: of the root) with the tokens of this page, and
+  /// returns the child. Adds the child if there is none. May throw std::bad_alloc; no page has
+  /// changed then.
+  PrefixNode* use(PrefixNode* parent, const PageKeys& keys, int64_t page);
   void use(PrefixNode* node) { ++node->users; }
   /// Removes a user. A node without users, pages and children is deleted.
   void leave(PrefixNode* node);

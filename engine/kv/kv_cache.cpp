@@ -115,9 +115,7 @@ int64_t KvCache::reuse(SequenceId id, const PageKeys& keys, int64_t limit) {
   const auto full = static_cast<int64_t>(usable) * kPageTokens;
   KnownPages::Part part;
   if (!stateful_ && limit > full) {
-    const auto next = keys.page(static_cast<int64_t>(usable));
-    const int64_t most = std::min(limit - full, int64_t{kPageTokens} - 1);
-    part = known_.find_part(path, std::span(next).first(static_cast<size_t>(most)));
+    part = known_.find_part(path, keys, std::min(limit - full, int64_t{kPageTokens} - 1));
     if (full + part.tokens < std::max(full, t.length) + kFewestCopied) part = {};
   }
   const int64_t length = full + part.tokens;
@@ -370,7 +368,7 @@ void KvCache::learn(Table& t, const PageKeys& keys) {
     try {
       t.nodes.reserve(p + 1);
       t.nodes.push_back(
-          known_.use(p == 0 ? nullptr : t.nodes.back(), keys.page(static_cast<int64_t>(p))));
+          known_.use(p == 0 ? nullptr : t.nodes.back(), keys, static_cast<int64_t>(p)));
     } catch (const std::bad_alloc&) {
       return;  // the pages are this sequence's alone, for the time being
     }

@@ -16,6 +16,18 @@ uint64_t hash_of(const PrefixNode* parent, PageTokens tokens) {
 
 PrefixTree::PrefixTree(size_t kinds) : kinds_(kinds) {}
 
+const PrefixNode* PrefixTree::root(std::span<const float> adapters) const {
+  const auto it = std::ranges::find_if(
+      roots_, [&](const auto& e) { return std::ranges::equal(e.first, adapters); });
+  return it == roots_.end() ? nullptr : &it->second;
+}
+
+PrefixNode* PrefixTree::root_for(std::span<const float> adapters) {
+  PrefixNode& root = roots_[std::vector(adapters.begin(), adapters.end())];
+  root.hash = XXH3_64bits(adapters.data(), adapters.size_bytes());
+  return &root;
+}
+
 PrefixNode* PrefixTree::find(const PrefixNode* parent, PageTokens tokens) const {
   const auto [begin, end] = nodes_.equal_range(hash_of(parent, tokens));
   for (auto it = begin; it != end; ++it) {
@@ -42,7 +54,7 @@ PrefixNode* PrefixTree::find_or_add(PrefixNode* parent, PageTokens tokens) {
 }
 
 void PrefixTree::prune(PrefixNode* node) {
-  while (node != &root_ && node->newest == nullptr && node->users == 0 &&
+  while (node->parent != nullptr && node->newest == nullptr && node->users == 0 &&
          std::ranges::all_of(node->pages, [](int32_t page) { return page < 0; }) &&
          std::ranges::all_of(node->stored, [](int32_t slot) { return slot < 0; })) {
     PrefixNode* const parent = node->parent;
@@ -52,6 +64,8 @@ void PrefixTree::prune(PrefixNode* node) {
     nodes_.erase(std::find_if(begin, end, [&](const auto& e) { return e.second.get() == node; }));
     node = parent;
   }
+  if (node->parent != nullptr || node->newest != nullptr) return;
+  std::erase_if(roots_, [&](const auto& e) { return &e.second == node; });
 }
 
 std::array<int32_t, kPageTokens> PageKeys::page(int64_t page) const {

@@ -66,6 +66,8 @@ struct ModelInfo {
   /// Layers behind which images add something, by the model's file; -1: it does not say.
   int64_t image_layers = -1;
   ImageSight sight = ImageSight::causal;  ///< if it takes images
+  /// By adapter: its alpha; 0: the rank (adapters.h).
+  std::vector<float> adapter_alphas;
   bool parted = false;           ///< of a tower: there is a second division of its rows into texts
   int64_t more_output_rows = 0;  ///< lists of StepInput::output_rows beyond the first
   // Of a draft head:
@@ -107,6 +109,8 @@ class Model {
   /// added behind each of the first `layers` layers.
   /// If rows of an image see all of it, those that a step computes are in one step.
   void take_images(int64_t layers);
+  /// From now on rows of a step may have so many adapters, whose tensors are among the weights.
+  void add_adapters(std::vector<float> alphas) { info_.adapter_alphas = std::move(alphas); }
   /// Of a draft head with ModelInfo::shares_cache: where the main model's layers are kept.
   void share_cache(std::vector<KvLayerShape> layers) { info_.kv_layers = std::move(layers); }
   /// Adds the nodes of one step and marks the logits [vocabulary, 1, outputs] as output, or the

@@ -127,8 +127,7 @@ ValueId experts_block(ModelBuilder& m, ValueId x, int64_t layer, const ExpertsBl
   ValueId shared = feed_forward_block(m, x, layer, b.shared_width, glu, "_shexp");
   const std::string gate = block_name(layer, "ffn_gate_inp_shexp.weight");
   if (m.has(gate)) {
-    const ValueId weight = m.weight(gate, {m.g.value(x).desc.shape[0], 1});
-    const ValueId opening = m.g.add(op::Matmul{}, {x, weight, kNoValue, kNoValue});
+    const ValueId opening = m.product(x, gate, 1);
     op::MoeRoute only;  // one expert, which is always chosen
     only.gating = op::MoeRoute::Gating::sigmoid;
     only.used = 1;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "engine/model/adapters.h"
+
 namespace infer {
 namespace {
 
@@ -80,18 +82,56 @@ ValueId ModelBuilder::weight(const std::string& name, std::initializer_list<int6
   return optional_weight(name, shape);
 }
 
+ValueId ModelBuilder::times_adapter(ValueId x, size_t adapter) {
+  ValueId factor = g.input(StepInput::adapter, static_cast<int32_t>(adapter), 1);
+  if (g.value(x).rows == Rows::outputs) {
+    factor = g.add(op::SelectRows{}, {factor, g.input(StepInput::output_rows)});
+  }
+  const int64_t heads = g.value(x).desc.shape[1];
+  const ValueId product = g.add(op::MoeSpread{}, {g.merge_heads(x), factor});
+  return heads == 1 ? product : g.split_heads(product, heads);
+}
+
+template <typename Low, typename High>
+ValueId ModelBuilder::adapt(ValueId y, const std::string& name, Low low, High high) {
+  if (!extras_.adapters) return y;
+  for (size_t i = 0; i < info_.adapter_alphas.size(); ++i) {
+    const std::string stem = adapter_prefix(i) + name;
+    const int32_t b = weights_.index(stem + kLoraB);
+    if (b < 0) continue;
+    const int64_t rank = weights_.weight(b).desc.shape[0];
+    const float alpha = info_.adapter_alphas[i];
+    const ValueId inner = times_adapter(low(stem + kLoraA, rank), i);
+    y = add(y, high(stem + kLoraB, inner), alpha == 0 ? 1.0f : alpha / static_cast<float>(rank));
+  }
+  return y;
+}
+
+ValueId ModelBuilder::adapt_product(ValueId y, ValueId x, const std::string& name, int64_t n) {
+  return adapt(
+      y, name, [&](const std::string& a, int64_t rank) { return product(x, a, rank); },
+      [&](const std::string& b, ValueId low) { return product(low, b, n); });
+}
+
 ValueId ModelBuilder::embed_tokens(float scale) {
   g.set_unit({UnitKind::embedding, -1});
-  const ValueId table = weight("token_embd.weight", {info_.embedding, info_.vocabulary});
-  return add_images(g.add(op::Embed{scale}, {g.input(StepInput::tokens), table}), 0);
+  const auto look_up = [&](const std::string& name, int64_t n) {
+    const ValueId table = weight(name, {n, info_.vocabulary});
+    return g.add(op::Embed{scale}, {g.input(StepInput::tokens), table});
+  };
+  const std::string name = "token_embd.weight";
+  const ValueId x =
+      adapt(look_up(name, info_.embedding), name, look_up,
+            [&](const std::string& b, ValueId low) { return product(low, b, info_.embedding); });
+  return add_images(x, 0);
 }
 
 ValueId ModelBuilder::text_tokens() {
-  return g.input(images_ ? StepInput::text_tokens : StepInput::tokens);
+  return g.input(extras_.images ? StepInput::text_tokens : StepInput::tokens);
 }
 
 ValueId ModelBuilder::add_images(ValueId x, int64_t index) {
-  if (!images_ || index >= std::ssize(info_.takes_images)) return x;
+  if (!extras_.images || index >= std::ssize(info_.takes_images)) return x;
   const int64_t width = info_.takes_images[static_cast<size_t>(index)];
   return add(x, g.input(StepInput::image, static_cast<int32_t>(index), width));
 }
@@ -110,18 +150,36 @@ ValueId ModelBuilder::layer_norm(ValueId x, const std::string& name, float eps, 
 ValueId ModelBuilder::linear(ValueId x, const std::string& name, int64_t n) {
   const int64_t k = g.value(x).desc.shape[0];
   const ValueId w = weight(name + ".weight", {k, n});
+  ValueId ordered = x;
   if (const ValueId order = optional_weight(name + ".order", {k}); order != kNoValue) {
-    x = g.add(op::SelectColumns{}, {x, order});
+    ordered = g.add(op::SelectColumns{}, {x, order});
   }
   const ValueId bias = optional_weight(name + ".bias", {n});
-  return g.add(op::Matmul{}, {x, w, bias, optional_weight(name + ".scale", {1})});
+  const ValueId y = g.add(op::Matmul{}, {ordered, w, bias, optional_weight(name + ".scale", {1})});
+  return adapt_product(y, x, name + ".weight", n);
+}
+
+ValueId ModelBuilder::product(ValueId x, const std::string& name, int64_t n) {
+  const ValueId w = weight(name, {g.value(x).desc.shape[0], n});
+  return adapt_product(g.add(op::Matmul{}, {x, w, kNoValue, kNoValue}), x, name, n);
 }
 
 ValueId ModelBuilder::expert_linear(ValueId x, ValueId ids, const std::string& name, int64_t n,
                                     int64_t experts) {
   const ValueId w = weight(name + ".weight", {g.value(x).desc.shape[0], n, experts});
   const ValueId bias = optional_weight(name + ".bias", {n, experts});
-  return g.add(op::MoeMatmul{}, {x, w, ids, bias, optional_weight(name + ".scale", {experts})});
+  const ValueId scale = optional_weight(name + ".scale", {experts});
+  const ValueId y = g.add(op::MoeMatmul{}, {x, w, ids, bias, scale});
+  // NVFP4's scales belong to the numbers of W, others to what the experts make.
+  const ValueId of_all = g.value(w).desc.type == DType::nvfp4 ? kNoValue : scale;
+  const auto of_each = [&](ValueId from, const std::string& matrix, int64_t rows, ValueId factors) {
+    const ValueId each = weight(matrix, {g.value(from).desc.shape[0], rows, experts});
+    return g.add(op::MoeMatmul{}, {from, each, ids, kNoValue, factors});
+  };
+  return adapt(
+      y, name + ".weight",
+      [&](const std::string& a, int64_t rank) { return of_each(x, a, rank, kNoValue); },
+      [&](const std::string& b, ValueId low) { return of_each(low, b, n, of_all); });
 }
 
 ValueId ModelBuilder::rope(ValueId x, op::Rope::Style style, int32_t kind) {
@@ -167,8 +225,9 @@ ValueId ModelBuilder::attention(ValueId q, ValueId k, ValueId v, const op::Atten
     if (values_rotated && k != kNoValue) v = g.slice(k, 0, shape.v_dim);
   }
   if (k != kNoValue) g.add_all(op::KvStore{params.kv_layer}, {k, v, slots, sequences});
-  const bool ahead = images_ && (info_.sight == ImageSight::whole ||
-                                 (info_.sight == ImageSight::in_windows && params.window > 0));
+  const bool ahead =
+      extras_.images && (info_.sight == ImageSight::whole ||
+                         (info_.sight == ImageSight::in_windows && params.window > 0));
   const ValueId last = ahead ? g.input(StepInput::last_seen) : kNoValue;
   ValueId mixed = g.add(params, {q, slots, sequences, sinks, last});
   if (values_rotated) mixed = g.add(op::Hadamard{block}, {mixed});

@@ -31,13 +31,19 @@ class WeightTable {
   std::unordered_map<std::string, int32_t> by_name_;
 };
 
+/// What some rows of a step have beside their tokens.
+struct RowExtras {
+  bool images = false;    ///< they are of images
+  bool adapters = false;  ///< adapters change their products
+  auto operator<=>(const RowExtras&) const = default;
+};
+
 /// The first failure is kept in the GraphBuilder; later calls do nothing.
 class ModelBuilder {
  public:
-  /// `images`: some rows of the step are of images.
   ModelBuilder(GraphBuilder& graph, const WeightTable& weights, const ModelInfo& info,
-               bool images = false)
-      : g(graph), weights_(weights), info_(info), images_(images) {}
+               RowExtras extras = {})
+      : g(graph), weights_(weights), info_(info), extras_(extras) {}
 
   GraphBuilder& g;
 
@@ -59,10 +65,13 @@ class ModelBuilder {
   ValueId layer_norm(ValueId x, const std::string& name, float eps, bool each = false);
   /// "<name>.weight" [k, n] and, where present, "<name>.scale" [1] (of NVFP4) and "<name>.bias"
   /// [n]. "<name>.order" i32 [k]: the element of x that each column of the weight is for, where
-  /// columns are sorted by the groups of their scales (GPTQ's act-order).
+  /// columns are sorted by the groups of their scales (GPTQ's act-order). Plus what adapters of the
+  /// weight add.
   ValueId linear(ValueId x, const std::string& name, int64_t n);
-  /// The same with one matrix an expert: "<name>.weight" [k, n, experts], scale [experts], bias
-  /// [n, experts]; x [k, 1 or used, rows], ids i32 [used, 1, rows].
+  /// The product with the weight `name` [k, n] alone, plus what adapters of it add.
+  ValueId product(ValueId x, const std::string& name, int64_t n);
+  /// The same as linear() with one matrix an expert: "<name>.weight" [k, n, experts], scale
+  /// [experts], bias [n, experts]; x [k, 1 or used, rows], ids i32 [used, 1, rows].
   ValueId expert_linear(ValueId x, ValueId ids, const std::string& name, int64_t n,
                         int64_t experts);
   ValueId add(ValueId a, ValueId b, float scale = 1.0f) { return g.add(op::Add{scale}, {a, b}); }
@@ -108,11 +117,19 @@ class ModelBuilder {
   /// Whether vectors are made of all rows of a text.
   bool pools_all_rows() const;
   ValueId classify(ValueId x);
+  /// y, the product with the weight `name`, plus what each adapter of it adds. `low` makes A·x of
+  /// A's name and rank, `high` B·(A·x) of B's name and that.
+  template <typename Low, typename High>
+  ValueId adapt(ValueId y, const std::string& name, Low low, High high);
+  /// y, a product of x with the weight `name` [k, n], plus what adapters of it add.
+  ValueId adapt_product(ValueId y, ValueId x, const std::string& name, int64_t n);
+  /// x times the adapter's factor in each row.
+  ValueId times_adapter(ValueId x, size_t adapter);
   void return_layers();
 
   const WeightTable& weights_;
   const ModelInfo& info_;
-  bool images_;
+  RowExtras extras_;
   std::map<int32_t, std::pair<ValueId, ValueId>> text_keys_;  ///< keys and values by layer
   std::map<int64_t, ValueId> entered_;  ///< by layer: what enter_layer() noted
 };

@@ -2,10 +2,9 @@
 #pragma once
 
 #include <memory>
-#include <string>
-#include <vector>
+#include <utility>
 
-#include "engine/weights/weight_source.h"
+#include "engine/model/joined_source.h"
 
 namespace infer {
 
@@ -15,32 +14,22 @@ inline constexpr const char* kMainPrefix = "main.";
 /// The weights of the main model, in its order and under names that begin with kMainPrefix, then
 /// those of the head's file. So the main model's weights have the same indices in both sources.
 /// Metadata and tokenizer are those of the head's file.
-class DraftSource final : public WeightSource {
+class DraftSource final : public JoinedSource {
  public:
   /// `main` lives longer.
-  DraftSource(const WeightSource& main, std::unique_ptr<WeightSource> own);
+  DraftSource(const WeightSource& main, std::unique_ptr<WeightSource> own) : own_(std::move(own)) {
+    add(main, kMainPrefix);
+    add(*own_, "");
+  }
 
   const Metadata& metadata() const override { return own_->metadata(); }
-  std::span<const Weight> weights() const override { return weights_; }
   const TokenizerSpec& tokenizer() const override { return own_->tokenizer(); }
-
-  Status read(const TensorPlace& place, uint64_t offset, std::span<std::byte> out) const override;
-  Result<std::span<const std::byte>> map(const TensorPlace& place, uint64_t bytes) const override;
 
   /// The head's file alone.
   const WeightSource& own() const { return *own_; }
 
  private:
-  const WeightSource& source_of(const TensorPlace& place) const;
-  /// The place of the same tensor in its own source.
-  const TensorPlace& place_of(const TensorPlace& place) const {
-    return places_[static_cast<size_t>(place.offset)];
-  }
-
-  const WeightSource& main_;
   std::unique_ptr<WeightSource> own_;
-  std::vector<Weight> weights_;      ///< TensorPlace::offset is the index
-  std::vector<TensorPlace> places_;  ///< by index: in the weight's own source
 };
 
 }  // namespace infer

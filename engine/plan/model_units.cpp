@@ -24,8 +24,8 @@ Result<ModelUnits> ModelUnits::create(const Model& model, const WeightTable& wei
                                       std::span<Device* const> devices, const Step& step) {
   ModelUnits units;
   units.layers_ = model.info().layers;
-  INFER_TRY(Graph graph,
-            build_graph(model, weights, step.rows, step.outputs, step.k_type, step.v_type));
+  INFER_TRY(Graph graph, build_graph(model, weights, step.rows, step.outputs, step.k_type,
+                                     step.v_type, {}, {.adapters = true}));
   units.graph_ = std::make_unique<Graph>(std::move(graph));
   if (devices.size() == 1) return units;
   units.refused_ = refusals(*units.graph_, units.layers_, devices, weights.source().weights());

@@ -26,6 +26,19 @@ struct Bucket {
   std::vector<OfDevice> devices;
 };
 
+/// What rows of the model's steps may have: a program each.
+std::vector<RowExtras> row_extras(const ModelInfo& info) {
+  std::vector<RowExtras> all;
+  for (const bool images : {false, true}) {
+    for (const bool adapters : {false, true}) {
+      if (images && info.takes_images.empty()) continue;
+      if (adapters && info.adapter_alphas.empty()) continue;
+      all.push_back({images, adapters});
+    }
+  }
+  return all;
+}
+
 void measure(const Graph& graph, const Placement& placement, bool observed,
              std::span<Device* const> devices, Bucket& bucket) {
   for (const Roles roles : roles_of_programs(devices, !placement.prompts.empty())) {
@@ -284,11 +297,10 @@ class Planner {
     }
     const auto add = [&](int64_t rows) -> Status {
       Bucket bucket{rows, 0, std::vector<Bucket::OfDevice>(devices_.size())};
-      for (const bool images : {false, true}) {
-        if (images && model_.info().takes_images.empty()) break;
+      for (const RowExtras extras : row_extras(model_.info())) {
         INFER_TRY_S(const Graph graph,
                     build_graph(model_, weights_, rows, std::min(request.max_outputs, rows),
-                                types_.first, types_.second, placed_.placement, images));
+                                types_.first, types_.second, placed_.placement, extras));
         measure(graph, placed_.placement, request.observed, devices_, bucket);
       }
       buckets_.push_back(std::move(bucket));

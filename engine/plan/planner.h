@@ -131,10 +131,10 @@ KvGeometry kv_geometry(KvGeometry kv, const Placement& placement);
 
 /// Builds the graph of one step: `rows` tokens in, logits for `outputs` of these rows out. The
 /// cache of a layer is on the device of the layer, unless it is another model's
-/// (ModelInfo::shares_cache). `images`: some rows are of images. Errors: bad_file, unsupported.
+/// (ModelInfo::shares_cache). Errors: bad_file, unsupported.
 Result<Graph> build_graph(const Model& model, const WeightTable& weights, int64_t rows,
                           int64_t outputs, DType k_type, DType v_type,
-                          const Placement& placement = {}, bool images = false);
+                          const Placement& placement = {}, RowExtras extras = {});
 
 /// Plans the memory of a model on one or several devices. Of several, the first is the host's
 /// processor. If PlanRequest::offload is −1, the other devices get as many of the last layers as

@@ -49,14 +49,14 @@ KvGeometry kv_geometry(KvGeometry kv, const Placement& placement) {
 
 Result<Graph> build_graph(const Model& model, const WeightTable& weights, int64_t rows,
                           int64_t outputs, DType k_type, DType v_type, const Placement& placement,
-                          bool images) {
+                          RowExtras extras) {
   // Vectors of texts need no cache.
   std::vector<KvLayerShape> layers;
   if (!model.info().embeds) layers = model.info().kv_layers;
   KvGeometry kv{std::move(layers), k_type, v_type};
   if (!model.info().shares_cache) kv = kv_geometry(std::move(kv), placement);
   GraphBuilder builder(infer_outputs, rows, outputs, std::move(kv));
-  ModelBuilder model_builder(builder, weights, model.info(), images);
+  ModelBuilder model_builder(builder, weights, model.info(), extras);
   model.build(model_builder);
   return builder.finish();
 }

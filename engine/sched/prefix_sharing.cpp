@@ -9,8 +9,10 @@ namespace infer {
 
 /// The keys that identify a sequence's pages in the prefix cache.
 PageKeys Scheduler::keys(const Sequence& sequence) const {
-  return executor_->two_classes() ? PageKeys(sequence.tokens, sequence.generated)
-                                  : PageKeys(sequence.tokens);
+  PageKeys keys = executor_->two_classes() ? PageKeys(sequence.tokens, sequence.generated)
+                                           : PageKeys(sequence.tokens);
+  keys.set_adapters(sequence.adapters);
+  return keys;
 }
 
 /// Leading tokens that need no result, so that pages computed for another sequence will do.
@@ -46,6 +48,7 @@ void Scheduler::branches_off(Sequence& sequence, int64_t tokens) {
 
 /// Tokens of whole pages with which both sequences begin, up to `end`.
 int64_t Scheduler::common_tokens(const Sequence& a, const Sequence& b, int64_t end) const {
+  if (a.adapters != b.adapters) return 0;
   const PageKeys of_a = keys(a);
   const PageKeys of_b = keys(b);
   int64_t pages = 0;

@@ -338,6 +338,7 @@ void Scheduler::fill_batch() {
     if (as_generated(part)) batch_.generated = batch_.rows();
   }
   fill_images();
+  fill_adapters();
   batch_.pages = cache_->pages(ids_);
 }
 
@@ -366,6 +367,21 @@ void Scheduler::fill_images() {
                             batch_.images[i].begin() + (part.row + t - part.first) * widths[i]);
         }
       }
+    }
+  }
+}
+
+/// The factors of adapters in the rows of the step, if any of them has one.
+void Scheduler::fill_adapters() {
+  const size_t count = executor_->info().adapter_alphas.size();
+  for (const Part& part : parts_) {
+    const std::vector<float>& factors = part.sequence->adapters;
+    if (factors.empty()) continue;
+    if (batch_.adapters.empty()) {
+      batch_.adapters.assign(count, std::vector<float>(static_cast<size_t>(batch_.rows())));
+    }
+    for (size_t i = 0; i < count; ++i) {
+      std::fill_n(batch_.adapters[i].begin() + part.row, part.count + part.drafted, factors[i]);
     }
   }
 }

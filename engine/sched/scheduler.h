@@ -72,7 +72,9 @@ struct Sequence {
     std::shared_ptr<const ImageRows> rows;
   };
   std::vector<PlacedImage> images;  ///< in order. A sequence with images is not shifted.
-  Consumer* consumer = nullptr;     ///< gets the results; not owned
+  /// By adapter of the model: its factor in all rows; constant. Empty: all are 0.
+  std::vector<float> adapters;
+  Consumer* consumer = nullptr;  ///< gets the results; not owned
   std::atomic<bool> cancelled{false};
 
   /// Makes room for one more token, so that the next append_generated() cannot fail. May throw
@@ -200,6 +202,7 @@ class Scheduler {
   void shift(Sequence& sequence);
   void fill_batch();
   void fill_images();
+  void fill_adapters();
   void deliver(std::span<const float> logits);
   static void consume(Part& part);
   static void consume_rows(Part& part);

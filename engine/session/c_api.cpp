@@ -238,6 +238,7 @@ infer_status infer_engine_load(const char* path, const infer_load_options* optio
     INFER_TRY_S(made->engine, infer::Engine::load(path, load));
     made->vocabulary.vocabulary = &made->engine->vocabulary();
     describe_in_c(made->engine->model(), made->description);
+    made->adapters = made->engine->adapters();
     *engine = made.release();
     return {};
   });
@@ -247,6 +248,26 @@ void infer_engine_free(infer_engine* engine) { delete engine; }
 
 const infer_vocabulary* infer_engine_vocabulary(const infer_engine* engine) {
   return engine == nullptr ? nullptr : &engine->vocabulary;
+}
+
+size_t infer_engine_adapter_count(const infer_engine* engine) {
+  return engine == nullptr ? 0 : engine->adapters.size();
+}
+
+infer_status infer_engine_adapter(const infer_engine* engine, size_t index, infer_adapter* adapter,
+                                  size_t struct_size) {
+  return checked([&]() -> Status {
+    if (engine == nullptr) return null_argument("engine");
+    if (adapter == nullptr) return null_argument("adapter");
+    if (index >= engine->adapters.size()) {
+      return infer::error(StatusCode::invalid_argument,
+                          "adapter: expected a number below {}, found {}", engine->adapters.size(),
+                          index);
+    }
+    const infer::AdapterDescription& a = engine->adapters[index];
+    write_struct(infer_adapter{a.path.c_str(), a.task.c_str(), a.scale}, adapter, struct_size);
+    return {};
+  });
 }
 
 int32_t infer_engine_logit_count(const infer_engine* engine) {

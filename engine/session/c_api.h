@@ -43,6 +43,7 @@ struct infer_engine {
   std::shared_ptr<infer::Engine> engine;
   infer_vocabulary vocabulary;
   infer_description description;
+  std::vector<infer::AdapterDescription> adapters;
 };
 
 /// The files of the C API use this namespace.

@@ -115,7 +115,7 @@ infer_status infer_session_open(infer_engine* engine, infer_session** session) {
 }
 
 void infer_session_options_init(infer_session_options* options, size_t struct_size) {
-  write_struct(infer_session_options{struct_size, 0}, options, struct_size);
+  write_struct(infer_session_options{struct_size, 0, nullptr, 0}, options, struct_size);
 }
 
 infer_status infer_session_open_with(infer_engine* engine, const infer_session_options* options,
@@ -126,9 +126,11 @@ infer_status infer_session_open_with(infer_engine* engine, const infer_session_o
     infer_session_options o;
     infer_session_options_init(&o, sizeof(o));
     INFER_CHECK(read_options(options, o));
+    if (o.adapter_count > 0 && o.adapters == nullptr) return null_argument("adapters");
     auto made = std::make_unique<infer_session>();
     made->engine = engine->engine;
-    INFER_TRY_S(made->session, engine->engine->open_session({o.context}));
+    INFER_TRY_S(made->session, engine->engine->open_session(
+                                   {o.context, {o.adapters, o.adapters + o.adapter_count}}));
     *session = made.release();
     return {};
   });

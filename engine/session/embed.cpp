@@ -90,6 +90,9 @@ class TextSteps {
     engine_.thread->call([&] {
       status = guarded([&]() -> Status {
         INFER_CHECK(engine_.usable());
+        for (const float factor : engine_.adapter_factors({})) {
+          batch_.adapters.emplace_back(static_cast<size_t>(batch_.rows()), factor);
+        }
         INFER_TRY_S(const std::span<const float> rows, engine_.executor->run(batch_));
         const size_t width = rows.size() / batch_.output_rows.size();
         if (to.values.empty()) {

@@ -146,6 +146,8 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   /// Of devices that failed: steps that were recorded refer to their graphs.
   std::vector<std::unique_ptr<Executor>> former;
 
+  /// What a session's sequence gets (Sequence::adapters) of SessionOptions::adapters.
+  std::vector<float> adapter_factors(std::span<const float> given) const;
   /// Loads what reads images.
   Status load_images();
   /// The vectors of a text of these tokens, which the model takes (Engine::longest_text()): as it

@@ -71,7 +71,7 @@ Result<uint64_t> weights_fingerprint(const WeightSource& source) {
   return hash.value();
 }
 
-Result<uint64_t> model_fingerprint(const OpenedModel& opened) {
+Result<uint64_t> model_fingerprint(const OpenedModel& opened, std::span<const float> adapters) {
   Hash hash;
   hash.add(opened.request.k_type);
   hash.add(opened.request.v_type);
@@ -86,7 +86,12 @@ Result<uint64_t> model_fingerprint(const OpenedModel& opened) {
   for (const RopeSpec& rope : opened.model->info().ropes) {
     hash.add(uses_long_factors(rope, opened.plan.context));
   }
-  INFER_CHECK_R(add_weights(*opened.source, hash));
+  INFER_CHECK_R(add_weights(opened.base(), hash));
+  for (size_t i = 0; i < adapters.size(); ++i) {
+    if (adapters[i] == 0) continue;
+    hash.add(adapters[i]);
+    INFER_CHECK_R(add_weights(*opened.adapted->adapters()[i], hash));
+  }
   return hash.value();
 }
 

@@ -9,6 +9,7 @@
 #include "engine/plan/host_bytes.h"
 #include "engine/quant/quant.h"
 #include "engine/session/check_weights.h"
+#include "engine/session/opened_adapters.h"
 #include "engine/session/opened_tower.h"
 #include "engine/session/option_range.h"
 #include "engine/session/placements.h"
@@ -201,6 +202,7 @@ Result<OpenedModel> open_one(const std::string& path, const LoadOptions& options
 
   INFER_TRY(const std::optional<DType> matrices, matrix_type(options.quantize));
   INFER_TRY(opened.source, open_weights(path, matrices));
+  if (beside == nullptr) INFER_CHECK_R(open_adapters(opened, options));
   INFER_TRY(opened.model, read_model(*opened.source));
   const std::vector<std::string> names =
       beside == nullptr ? drafters_of(options, *opened.source) : std::vector<std::string>();
@@ -223,6 +225,7 @@ Result<OpenedModel> open_one(const std::string& path, const LoadOptions& options
               weight_devices(options.placements, opened.source->weights(), opened.devices));
   }
   opened.weights = std::make_unique<WeightTable>(*opened.source);
+  INFER_CHECK_R(use_adapters(opened));
   if (std::ranges::find(names, "mtp") != names.end()) INFER_CHECK_R(open_heads(opened));
   count_drafters(names, options, opened, request);
   return opened;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engine/backend/device.h"
+#include "engine/model/adapters.h"
 #include "engine/model/arch.h"
 #include "engine/model/draft_source.h"
 #include "engine/plan/planner.h"
@@ -26,7 +27,9 @@ struct OpenedModel {
   std::unique_ptr<WeightTable> weights;
   PlanRequest request;
   MemoryPlan plan;
-  bool exact = false;  ///< LoadOptions::exact
+  bool exact = false;                      ///< LoadOptions::exact
+  const AdaptedSource* adapted = nullptr;  ///< `source`, if it has adapters
+  std::vector<float> adapter_scales;       ///< by adapter: LoadOptions::adapters
   /// A head that drafts, on the same devices: a layer of the file, with weights of `weights`; or of
   /// a file of its own.
   struct Head {
@@ -40,6 +43,8 @@ struct OpenedModel {
   std::vector<Head> heads;
   std::shared_ptr<OpenedTower> tower;  ///< that of LoadOptions::vision, on the same devices
 
+  /// The model's own weights.
+  const WeightSource& base() const { return adapted == nullptr ? *source : adapted->base(); }
   const WeightTable& weights_of(const Head& head) const {
     return head.weights ? *head.weights : *weights;
   }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "engine/session/engine_impl.h"
 #include "engine/session/evaluate_run.h"
@@ -71,6 +72,7 @@ struct Session::Impl {
 
   Impl(Engine::Impl& e, const SessionOptions& options) : engine(e) {
     if (options.context > 0) sequence.context = options.context;
+    sequence.adapters = engine.adapter_factors(options.adapters);
     sequence.kv = engine.new_sequence();
     removal = engine.removal(sequence.kv);
     engine.counters.session_opened(1);
@@ -83,6 +85,7 @@ struct Session::Impl {
     sequence.shifted = other.sequence.shifted;
     sequence.images = other.sequence.images;
     sequence.context = other.sequence.context;
+    sequence.adapters = other.sequence.adapters;
     statistics.seed = other.statistics.seed;
     sequence.kv = engine.fork_sequence(other.sequence.kv);
     removal = engine.removal(sequence.kv);
@@ -267,6 +270,16 @@ Result<std::unique_ptr<Session>> Engine::open_session(const SessionOptions& opti
       return fail(StatusCode::invalid_argument, "a context of at least 0 is expected, found {}",
                   options.context);
     }
+    const size_t adapters = impl_->opened.adapter_scales.size();
+    if (!options.adapters.empty() && options.adapters.size() != adapters) {
+      return fail(StatusCode::invalid_argument, "adapters: expected {} factors, found {}", adapters,
+                  options.adapters.size());
+    }
+    for (const float factor : options.adapters) {
+      if (std::isfinite(factor)) continue;
+      return fail(StatusCode::invalid_argument, "adapters: expected finite factors, found {}",
+                  factor);
+    }
     INFER_CHECK_R(impl_->usable());
     return std::unique_ptr<Session>(new Session(std::make_unique<Session::Impl>(*impl_, options)));
   });
@@ -367,8 +380,8 @@ Status Session::save(const std::string& path) {
     if (!sequence.images.empty()) {
       return error(StatusCode::unsupported, "{}: a session with images cannot be saved", path);
     }
-    const SessionState state{sequence.tokens, sequence.generated, 0, sequence.shifted,
-                             impl_->statistics.seed};
+    const SessionState state{sequence.tokens,  sequence.generated,     0,
+                             sequence.shifted, impl_->statistics.seed, sequence.adapters};
     return save_state(impl_->engine, path, state, sequence.kv);
   });
 }
@@ -378,7 +391,8 @@ Status Session::restore(const std::string& path) {
     INFER_CHECK(impl_->idle());
     Sequence& sequence = impl_->sequence;
     CacheSequence fresh(impl_->engine);
-    INFER_TRY_S(SessionState state, restore_state(impl_->engine, path, fresh.id));
+    INFER_TRY_S(SessionState state,
+                restore_state(impl_->engine, path, fresh.id, sequence.adapters));
     if (static_cast<int64_t>(state.tokens.size()) > sequence.context) {
       return error(StatusCode::does_not_fit, "{}: {} tokens do not fit: the session may have {}",
                    path, state.tokens.size(), sequence.context);

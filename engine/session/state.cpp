@@ -12,9 +12,9 @@
 namespace infer {
 namespace {
 
-Result<uint64_t> fingerprint_of(const Engine::Impl& engine) {
+Result<uint64_t> fingerprint_of(const Engine::Impl& engine, std::span<const float> adapters) {
   const std::lock_guard lock(engine.placed_mutex);
-  return model_fingerprint(engine.opened);
+  return model_fingerprint(engine.opened, adapters);
 }
 
 Result<PageForm> form_of(const Engine::Impl& engine) {
@@ -84,7 +84,7 @@ CacheSequence::~CacheSequence() { engine_.thread->post(std::move(removal)); }
 
 Status save_state(Engine::Impl& engine, const std::string& path, const SessionState& state,
                   KvCache::SequenceId id) {
-  INFER_TRY_S(const uint64_t fingerprint, fingerprint_of(engine));
+  INFER_TRY_S(const uint64_t fingerprint, fingerprint_of(engine, state.adapters));
   for (const bool with_pages : {true, false}) {
     INFER_TRY_S(std::optional<StateWriter> file,
                 write_state(engine, path, fingerprint, state, id, with_pages));
@@ -94,10 +94,10 @@ Status save_state(Engine::Impl& engine, const std::string& path, const SessionSt
 }
 
 Result<SessionState> restore_state(Engine::Impl& engine, const std::string& path,
-                                   KvCache::SequenceId id) {
+                                   KvCache::SequenceId id, std::span<const float> adapters) {
   INFER_TRY(StateReader reader, StateReader::open(path));
   INFER_TRY(PageForm form, form_of(engine));
-  INFER_TRY(const uint64_t fingerprint, fingerprint_of(engine));
+  INFER_TRY(const uint64_t fingerprint, fingerprint_of(engine, adapters));
   INFER_TRY(const StateHead head,
             reader.read_head(fingerprint, engine.cache_options.context, form));
   SessionState state;

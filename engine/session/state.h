@@ -19,6 +19,7 @@ struct SessionState {
   int64_t cached = 0;           ///< of them in the cache, the first ones
   int64_t shifted = 0;
   uint64_t seed = 0;
+  std::vector<float> adapters;  ///< Sequence::adapters
 };
 
 /// A sequence of an engine's cache, removed with the object.
@@ -41,9 +42,10 @@ class CacheSequence {
 Status save_state(Engine::Impl& engine, const std::string& path, const SessionState& state,
                   KvCache::SequenceId id);
 
-/// Reads it into an empty sequence that nobody uses yet. Where the cache has no room for the pages
-/// the state's `cached` is 0. Errors as those of Session::restore.
+/// Reads it into an empty sequence that nobody uses yet, of a session with these factors of
+/// adapters. Where the cache has no room for the pages the state's `cached` is 0. Errors
+/// as those of Session::restore.
 Result<SessionState> restore_state(Engine::Impl& engine, const std::string& path,
-                                   KvCache::SequenceId id);
+                                   KvCache::SequenceId id, std::span<const float> adapters);
 
 }  // namespace infer

@@ -107,7 +107,7 @@ Result<StateHead> StateReader::read_head(uint64_t fingerprint, int64_t context,
   }
   if (header.fingerprint != fingerprint) {
     return fail(StatusCode::invalid_argument,
-                "{}: saved with another model or another type of cache", path_);
+                "{}: saved with another model, other adapters or another type of cache", path_);
   }
   if (header.tokens < 0 || header.cached < 0 || header.cached > header.tokens ||
       header.shifted < 0 || header.shifted > kMostShifted) {

@@ -208,7 +208,7 @@ def test_flags_that_are_told_to_do_nothing(flags):
     (["--rope-scaling", "yarn"], "model file"), (["--rope-freq-base", 1e6], "model file"),
     (["--yarn-orig-ctx", 4096], "model file"), (["--override-kv", "a=int:1"], "metadata"),
     (["-cnv"], "infer chat"), (["-i"], "infer chat"), (["-sys", "x"], "infer chat"),
-    (["--lora", "x"], "merge"), (["-ts", "1,1"], "--device"), (["--draft-max", 8], "--spec"),
+    (["--control-vector", "x"], "not supported"), (["-ts", "1,1"], "--device"), (["--draft-max", 8], "--spec"),
 ])
 def test_flags_that_would_compute_something_else_are_refused(flags, says):
     text = fails(2, *RUN, "-p", "x", *flags, says=says)

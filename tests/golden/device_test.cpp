@@ -9,6 +9,7 @@
 #include "engine/backend/device.h"
 #include "infer/infer.hpp"
 #include "infer/jobs.hpp"
+#include "tests/adapter_file.h"
 #include "tests/devices.h"
 #include "tests/golden/golden.h"
 #include "tests/kept_devices.h"
@@ -54,6 +55,35 @@ TEST_CASE(
       if (error <= kExact) continue;
       options.load.exact = true;  // the device rounds activations
       CHECK(nmse(evaluate(model, options), exact) <= kExact);
+    }
+  }
+}
+
+TEST_CASE("devices: adapters give the CPU's logits, and pieces the same bits") {
+  constexpr double kNear = 1e-10;
+  const TempDir dir;
+  const KeptDevices kept;
+  for (const std::string name : {"llama-odd-f32", "gpt-oss-f32", "qwen35-f32"}) {
+    GoldenModel model{name, data_path("golden/" + name + ".gguf"), "", {1, 9, 4, 7, 2, 11, 5}, 0};
+    const std::string first = dir.path(name + ".1"), second = dir.path(name + ".2");
+    write_adapter(first, model.path, {.rank = 3});
+    write_adapter(second, model.path, {.rank = 16, .alpha = 0, .seed = 50});
+    EvaluateOptions options;
+    options.load.exact = true;
+    const std::vector<float> plain = evaluate(model, options);
+    options.load.adapters = {first, second + ":-0.75"};
+    const std::vector<float> expected = evaluate(model, options);
+    CHECK(nmse(plain, expected) > 1e-3);
+    for (const std::string& device : other_devices()) {
+      INFO(device << " " << name);
+      options.load.device = device;
+      options.load.exact = true;
+      CHECK(nmse(evaluate(model, options), expected) <= kNear);
+      options.load.exact = false;
+      const size_t pieces[] = {1, 3, model.tokens.size()};
+      const std::vector<std::vector<float>> all = evaluate_in_pieces(model, options, pieces);
+      CHECK(all[1] == all[0]);
+      CHECK(all[2] == all[0]);
     }
   }
 }

@@ -140,6 +140,8 @@ Api::Api(ModelPool& pool, Workers& workers, ApiOptions options)
   add("POST", {"/v1/chat/completions", "/chat/completions"}, chat_completions, Needs::model);
   add("POST", {"/completion", "/completions"}, llama_completion, Needs::model);
   add("GET", {"/slots"}, slots, Needs::key);
+  add("GET", {"/lora-adapters"}, adapters, Needs::key);
+  add("POST", {"/lora-adapters"}, set_adapters, Needs::key);
   add("POST", {"/v1/completions"}, completions, Needs::model);
   add("POST", {"/v1/embeddings", "/embeddings"}, embeddings, Needs::model);
   add("POST", {"/v1/rerank", "/rerank", "/v1/reranking", "/reranking"}, rerank_texts, Needs::model);

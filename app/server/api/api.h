@@ -135,6 +135,9 @@ std::string model_of_query(const Call& call);
 // llama_completion.cpp
 void llama_completion(const Call& call);
 void slots(const Call& call);
+// adapters.cpp
+void adapters(const Call& call);
+void set_adapters(const Call& call);
 // openai_chat.cpp, openai_completions.cpp
 void chat_completions(const Call& call);
 void completions(const Call& call);

@@ -70,7 +70,7 @@ LlamaRequest read_llama_request(const Call& call) {
   request.probabilities = options.logprobs > 0;
   request.tokens = fields.boolean("return_tokens").value_or(false);
   if (!request.probabilities && !request.tokens) options.logprobs = -1;
-  read_generation(fields, engine, options);
+  read_generation(fields, *call.model, request.completion);
   for (Prompt& prompt : read_prompts(fields, engine)) {
     request.completion.prompts.push_back(std::move(prompt.tokens));
     request.prompts.push_back(std::move(prompt.text));

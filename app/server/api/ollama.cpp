@@ -23,7 +23,7 @@ void read_options(const Call& call, Fields& fields, CompletionRequest& request) 
   if (const auto most = inner.integer("num_predict", -2, INT32_MAX)) {
     to.max_tokens = static_cast<int32_t>(std::max<int64_t>(*most, -1));
   }
-  read_generation(inner, call.model->engine(), to);
+  read_generation(inner, *call.model, request);
   for (const char* unused : {"num_ctx", "num_thread", "num_gpu", "num_batch", "num_keep"}) {
     inner.ignore(unused);
   }

@@ -331,7 +331,7 @@ void responses(const Call& call) {
   if (const auto most = fields.integer("max_output_tokens", 1, INT32_MAX)) {
     request.options.max_tokens = static_cast<int32_t>(*most);
   }
-  read_generation(fields, model.engine(), request.options);
+  read_generation(fields, model, request);
   read_text_format(fields, request.options);
   const Json conversation = conversation_of(fields);
   Fields translated(conversation);

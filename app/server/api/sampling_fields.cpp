@@ -6,6 +6,8 @@
 #include <charconv>
 #include <type_traits>
 
+#include "server/api/adapters.h"
+
 namespace infer::server {
 namespace {
 
@@ -83,7 +85,8 @@ void read_format(Fields& fields, GenerateOptions& options) {
 
 }  // namespace
 
-void read_generation(Fields& fields, const Engine& engine, GenerateOptions& options) {
+void read_generation(Fields& fields, const ServedModel& model, CompletionRequest& request) {
+  GenerateOptions& options = request.options;
 #define INFER_SAMPLING(type, name, preset, low, high, ...) \
   read_sampler<type>(fields, #name, low, high, options.sampling.name);
 #include "infer/samplers.def"
@@ -91,7 +94,7 @@ void read_generation(Fields& fields, const Engine& engine, GenerateOptions& opti
   if (const auto seed = fields.integer("seed", INT64_MIN, INT64_MAX); seed && *seed >= 0) {
     options.sampling.seed = static_cast<uint64_t>(*seed);
   }
-  read_biases(fields, engine, options.sampling);
+  read_biases(fields, model.engine(), options.sampling);
   options.stop = fields.texts("stop", kMostStops);
   std::erase(options.stop, "");
   read_format(fields, options);
@@ -104,6 +107,7 @@ void read_generation(Fields& fields, const Engine& engine, GenerateOptions& opti
   if (const auto priority = fields.integer("priority", -1000, 1000)) {
     options.priority = static_cast<int32_t>(*priority);
   }
+  request.adapters = read_adapters(fields, model);
 }
 
 }  // namespace infer::server

@@ -1,14 +1,15 @@
 // The fields that say how a text is generated, the same in all APIs.
 #pragma once
 
-#include "infer/infer.hpp"
 #include "server/api/fields.h"
+#include "server/generation/completion.h"
+#include "server/models/model.h"
 
 namespace infer::server {
 
 /// All samplers by their names in samplers.def and those that other servers have for them, `seed`,
-/// `logit_bias`, `stop`, and what the text must match (`response_format`, `json_schema`,
-/// `grammar`). Throws Problem.
-void read_generation(Fields& fields, const Engine& engine, GenerateOptions& options);
+/// `logit_bias`, `stop`, what the text must match (`response_format`, `json_schema`, `grammar`) and
+/// the adapters (`lora`). Throws Problem.
+void read_generation(Fields& fields, const ServedModel& model, CompletionRequest& request);
 
 }  // namespace infer::server

@@ -32,7 +32,7 @@ Status Completion::start(std::shared_ptr<Engine> engine, CompletionWorkers worke
   const size_t count = job->request_.prompts.size() * static_cast<size_t>(job->request_.copies);
   for (size_t i = 0; i < count; ++i) {
     Choice choice;
-    auto session = job->engine_->open_session();
+    auto session = job->engine_->open_session({.adapters = job->request_.adapters});
     if (!session) return session.error();
     choice.session = *std::move(session);
     job->choices_.push_back(std::move(choice));

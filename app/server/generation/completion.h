@@ -25,6 +25,7 @@ struct CompletionRequest {
   std::vector<std::vector<int32_t>> prompts;  ///< at least one
   int copies = 1;                             ///< answers to each
   GenerateOptions options;
+  std::vector<float> adapters;  ///< SessionOptions::adapters
   /// With a chat template: the output is taken apart. Its source, and the text that is continued.
   std::string template_source;
   std::string prompt_text;

@@ -24,12 +24,25 @@ Result<std::unique_ptr<ServedModel>> ServedModel::create(std::unique_ptr<Engine>
   model->name_ = std::move(name);
   model->source_ = source.empty() ? model->engine_->model().chat_template : std::move(source);
   model->slots_ = slots;
+  for (const AdapterDescription& adapter : model->engine_->adapters()) {
+    model->adapters_.push_back(adapter.scale);
+  }
   if (most_waiting >= 0) model->most_requests_ = int64_t{slots} + most_waiting;
   if (model->source_.empty()) return model;
   auto parsed = ChatTemplate::parse(model->source_);
   if (!parsed) return tl::unexpected(parsed.error());
   model->template_ = *std::move(parsed);
   return model;
+}
+
+std::vector<float> ServedModel::adapters() const {
+  const std::lock_guard lock(adapters_mutex_);
+  return adapters_;
+}
+
+void ServedModel::set_adapters(std::vector<float> factors) {
+  const std::lock_guard lock(adapters_mutex_);
+  adapters_ = std::move(factors);
 }
 
 bool ServedModel::take_place() {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -27,6 +28,9 @@ class ServedModel {
   Engine& engine() const { return *engine_; }
   const std::string& name() const { return name_; }
   int32_t slots() const { return slots_; }
+  /// By adapter: what it is multiplied with where a request does not say. Any thread.
+  std::vector<float> adapters() const;
+  void set_adapters(std::vector<float> factors);
   /// Empty: the model has none.
   const std::string& template_source() const { return source_; }
   /// The text that the model continues. `variables`: an object with "messages" and what else the
@@ -48,6 +52,8 @@ class ServedModel {
   std::string source_;
   std::unique_ptr<ChatTemplate> template_;
   int32_t slots_ = 0;
+  mutable std::mutex adapters_mutex_;
+  std::vector<float> adapters_;
   int64_t most_requests_ = -1;  // -1: any number
   std::atomic<int64_t> requests_{0};
   std::atomic<int64_t> refused_{0};

@@ -563,6 +563,18 @@ typedef struct infer_generate_options {
 /* Sets the defaults; struct_size is sizeof(infer_generate_options). */
 INFER_API void infer_generate_options_init(infer_generate_options* options, size_t struct_size);
 
+/* A LoRA adapter that was loaded with the model (infer_load_options.adapters). */
+typedef struct infer_adapter {
+  const char* path; /* the texts are valid as long as the engine */
+  const char* task; /* what it is for, as its file says; may be empty */
+  float scale;      /* as loaded */
+} infer_adapter;
+
+INFER_API size_t infer_engine_adapter_count(const infer_engine* engine);
+/* The adapter of this number, from 0. INFER_INVALID_ARGUMENT: there is none. */
+INFER_API infer_status infer_engine_adapter(const infer_engine* engine, size_t index,
+                                            infer_adapter* adapter, size_t struct_size);
+
 /* An image that a model has read. */
 typedef struct infer_image infer_image;
 
@@ -625,6 +637,9 @@ typedef struct infer_session_options {
   size_t struct_size;
   int64_t context; /* tokens that the session may have at most; 0: the engine's context. One more
                       may be generated after them, which nothing follows. */
+  const float* adapters; /* by adapter (infer_engine_adapter()): what it is multiplied with in this
+                            session; null: as loaded */
+  size_t adapter_count;  /* numbers in `adapters`: those of the engine, or 0 */
 } infer_session_options;
 
 /* Sets the defaults; struct_size is sizeof(infer_session_options). */

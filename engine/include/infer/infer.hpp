@@ -522,6 +522,9 @@ struct SessionOptions {
   /// behaves as if the engine's context were no larger. One more may be generated after them, which
   /// nothing follows.
   int64_t context = 0;
+  /// By adapter (Engine::adapters()): what it is multiplied with in this session; 0: it does not
+  /// matter. Empty: as loaded.
+  std::vector<float> adapters;
 };
 
 /// A sequence of tokens and its part of the cache. It must not outlive its Engine. After a failed
@@ -663,6 +666,13 @@ struct EngineStatistics {
   std::vector<GpuTelemetry> gpus;
 };
 
+/// A LoRA adapter that was loaded with the model.
+struct AdapterDescription {
+  std::string path;
+  std::string task;  ///< what it is for, as its file says; may be empty
+  float scale = 1;   ///< LoadOptions::adapters
+};
+
 /// A loaded model.
 class INFER_API Engine {
  public:
@@ -700,6 +710,8 @@ class INFER_API Engine {
   std::string detokenize(std::span<const int32_t> tokens) const;
   /// The number of logits. It may exceed the size of the vocabulary.
   int32_t vocabulary_size() const;
+  /// The adapters of LoadOptions::adapters, in their order.
+  std::vector<AdapterDescription> adapters() const;
   /// An empty session. It takes cache only when it gets tokens.
   /// invalid_argument: options out of range. unsupported: the engine makes vectors of texts
   /// (makes_embeddings()) and generates nothing.

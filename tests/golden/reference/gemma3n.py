@@ -19,7 +19,7 @@ def logits(model, tokens):
     back = [as_large(stream @ matrix.T, streams[0])
             for stream, matrix in zip(streams[1:], t["altup_unembd_proj.weight"])]
     x = (streams[0] + sum(back)) / len(streams)
-    x = rms_norm(x, t["output_norm.weight"], model.eps) @ t["token_embd.weight"].T
+    x = rms_norm(x, t["output_norm.weight"], model.eps) @ t.get("output.weight", t["token_embd.weight"]).T
     cap = model.key("final_logit_softcapping")
     return cap * np.tanh(x / cap)
 

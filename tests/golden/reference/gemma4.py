@@ -31,7 +31,7 @@ def logits(model, tokens):
             x = x + norm(model.linear(gate, b + "proj"), b + "post_norm.weight")
         x = x * t.get(b + "layer_output_scale.weight", 1.0)
     model.entered.append(x)
-    x = norm(x, "output_norm.weight") @ t["token_embd.weight"].T
+    x = norm(x, "output_norm.weight") @ t.get("output.weight", t["token_embd.weight"]).T
     cap = model.key("final_logit_softcapping")
     return cap * np.tanh(x / cap)
 

@@ -56,6 +56,10 @@ Status check_pair(const std::string& file, const std::string& name, const Pair& 
   const auto& [k, n, experts, more] = changed->second->desc.shape;
   const bool table = name == kTable;
   const int64_t rank = pair.a->desc.shape[table ? 0 : 1];
+  if (rank < 1) {
+    return error(StatusCode::bad_file, "{}: tensor '{}': expected at least one row, found {}", file,
+                 pair.a->name, shape_string(pair.a->desc));
+  }
   const std::array a =
       table ? std::array{rank, n, experts, more} : std::array{k, rank, experts, more};
   INFER_CHECK(check_shape(file, *pair.a, a));

@@ -95,6 +95,34 @@ def test_every_architecture(tmp_path, name):
     assert nmse(plain, expected) > 1e-3
 
 
+@pytest.mark.parametrize("name", ["bert-mean", "modern-bert", "gemma-embedding", "qwen3-embedding"])
+def test_vectors_of_texts(tmp_path, name):
+    program, model = os.environ["INFER_BIN"], tmp_path / "model.gguf"
+    subprocess.run([program, "convert", ROOT / "tests/data/embed" / name, model, "-q"], check=True)
+
+    def vectors(path, *options):
+        done = subprocess.run([program, "embed", path, *options], input="one two\nthree\n",
+                              capture_output=True, text=True, check=True)
+        return np.array([[float(x) for x in line.split()] for line in done.stdout.splitlines()])
+
+    metadata, tensors = gguf.read(model)
+
+    class Encoder:
+        arch = metadata["general.architecture"]
+
+    Encoder.tensors = dict(tensors)
+    adapter = random_adapter(Encoder, 1, names=lambda n: changed(n) and tensors[n].ndim == 2)
+    gguf.write(tmp_path / "adapter.gguf", *adapter)
+    plain, adapted = vectors(model), vectors(model, "--lora", tmp_path / "adapter.gguf")
+    tied = "output.weight" not in tensors
+    merged(Encoder, adapter, 1.0)
+    if tied:
+        Encoder.tensors.pop("output.weight")
+    gguf.write(tmp_path / "merged.gguf", metadata, Encoder.tensors)
+    assert np.abs(adapted - vectors(tmp_path / "merged.gguf")).max() < 1e-5
+    assert np.abs(adapted - plain).max() > 0.01
+
+
 def refused(tmp_path, change, model="llama-f32"):
     """What `eval` says to an adapter after `change` of its metadata and tensors: code and message."""
     path = DATA / f"{model}.gguf"
@@ -120,6 +148,8 @@ def refused(tmp_path, change, model="llama-f32"):
                             "blk.9.x.weight.lora_b": np.ones((3, 2))}), "blk.9.x.weight"),
     (lambda m, t: t.update({"blk.0.attn_q.weight.lora_a": np.ones((3, 5))}), "blk.0.attn_q.weight.lora_a"),
     (lambda m, t: t.update({"blk.0.attn_q.weight.lora_b": np.ones((7, 3))}), "blk.0.attn_q.weight.lora_b"),
+    (lambda m, t: t.update({"blk.0.attn_q.weight.lora_a": np.ones((0, 32)),
+                            "blk.0.attn_q.weight.lora_b": np.ones((32, 0))}), "blk.0.attn_q.weight.lora_"),
     (lambda m, t: t.update({"token_embd.weight.lora_a": np.ones((3, 5))}), "token_embd.weight.lora_"),
     (lambda m, t: t.update({"blk.0.attn_norm.weight.lora_a": np.ones((1, 32)),
                             "blk.0.attn_norm.weight.lora_b": np.ones((1, 1))}),

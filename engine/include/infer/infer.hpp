@@ -522,8 +522,8 @@ struct SessionOptions {
   /// behaves as if the engine's context were no larger. One more may be generated after them, which
   /// nothing follows.
   int64_t context = 0;
-  /// By adapter (Engine::adapters()): what it is multiplied with in this session; 0: it does not
-  /// matter. Empty: as loaded.
+  /// By adapter (Engine::adapters()): what it is multiplied with in this session; 0: it is
+  /// off. Empty: as loaded.
   std::vector<float> adapters;
 };
 

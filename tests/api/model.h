@@ -4,6 +4,7 @@
 #include <doctest.h>
 
 #include <future>
+#include <limits>
 #include <memory>
 #include <string>
 #include <thread>
@@ -97,6 +98,16 @@ inline std::vector<int32_t> tokens_of(Session& session, const std::vector<int32_
   });
   if (!result) tokens.clear();
   return tokens;
+}
+
+/// What a session generates that has been started, once it has ended.
+inline std::vector<int32_t> started_tokens_of(Session& session) {
+  std::vector<int32_t> tokens;
+  for (;;) {
+    const auto event = session.next(std::numeric_limits<double>::infinity()).value().value();
+    if (event.finished) return tokens;
+    if (event.token >= 0) tokens.push_back(event.token);
+  }
 }
 
 }  // namespace infer::test

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -67,6 +68,8 @@ double thread_seconds() {
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
+
+bool all_cases() { return std::getenv("INFER_ALL_CASES") != nullptr; }
 
 void skipped(const std::string& why) { std::fprintf(stderr, "SKIPPED: %s\n", why.c_str()); }
 

@@ -43,6 +43,10 @@ double nmse(std::span<const float> x, std::span<const float> ref);
 /// run in its place.
 double thread_seconds();
 
+/// Whether INFER_ALL_CASES stands in the environment: tests that take long then run the cases as
+/// well that are much like others. tools/check.sh sets it.
+bool all_cases();
+
 /// Prints "SKIPPED: why" on stderr.
 void skipped(const std::string& why);
 

@@ -12,7 +12,7 @@ jobs=$(nproc)
 tools/setup.sh --all
 tools/check_format.sh
 
-export INFER_ALL_MODELS=1
+export INFER_ALL_CASES=1
 for preset in release asan tsan; do
   cmake --preset "$preset"
   cmake --build --preset "$preset" -j "$jobs"

@@ -29,7 +29,7 @@ std::vector<GoldenModel> golden_models();
 
 /// Those with operations, forms of these or pairs of neighbours that the models before them do not
 /// have. Others differ in numbers alone: on a device whose kernels take long to compile or to
-/// emulate they show little. With INFER_ALL_MODELS in the environment all of them; tools/check.sh
+/// emulate they show little. With INFER_ALL_CASES in the environment all of them; tools/check.sh
 /// sets it.
 std::vector<GoldenModel> golden_models_with_new_steps();
 /// Whether it is one of them.

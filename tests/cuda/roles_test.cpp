@@ -60,7 +60,7 @@ std::vector<int32_t> prompt_of(size_t i) {
 
 TEST_CASE("roles: sequences that come while others generate change nothing") {
   constexpr size_t kSequences = 3;
-  constexpr int32_t kTokens = 5;
+  constexpr int32_t kTokens = 8;
   const Model model;
   std::vector<Text> alone;
   {

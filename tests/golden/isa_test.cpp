@@ -39,7 +39,6 @@ void expect_same_bits(const GoldenModel& model, EvaluateOptions options) {
 TEST_CASE("instruction sets give the same bits") {
   for (const GoldenModel& model : golden_models()) {
     for (const bool exact : {false, true}) {
-      if (exact && !has_new_steps(model)) continue;
       EvaluateOptions options;
       options.load.exact = exact;
       expect_same_bits(model, options);

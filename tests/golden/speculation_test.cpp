@@ -133,9 +133,7 @@ TEST_CASE("with any drafter the tokens of every architecture are those without")
   std::vector<GoldenModel> models = golden_models();
   // Texts of two of the other types end within a character, and go on after an end token.
   size_t others = 0;
-  std::erase_if(models, [&](const GoldenModel& m) {
-    return is_another_type(m) ? ++others > 2 : !has_new_steps(m);
-  });
+  std::erase_if(models, [&](const GoldenModel& m) { return is_another_type(m) && ++others > 2; });
   int64_t other_drafts = 0;
   for (size_t m = 0; m < models.size(); ++m) {
     CAPTURE(models[m].name);
@@ -159,11 +157,11 @@ TEST_CASE("with any drafter the tokens of every architecture are those without")
               static_cast<long long>(totals.statistics.drafted),
               static_cast<long long>(totals.statistics.accepted));
   CHECK(other_drafts > 0);
-  CHECK(totals.greedy >= 5000);
+  CHECK(totals.greedy >= 10000);
   CHECK(totals.sampled >= 10000);
   // Both happened often: what was accepted, and what was taken back.
-  CHECK(totals.statistics.accepted > 1000);
-  CHECK(totals.statistics.drafted - totals.statistics.accepted > 1000);
+  CHECK(totals.statistics.accepted > 2000);
+  CHECK(totals.statistics.drafted - totals.statistics.accepted > 2000);
 }
 
 namespace {

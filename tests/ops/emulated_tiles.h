@@ -65,7 +65,7 @@ struct Tiles {
     Tile& tile = used(kTile);
     __builtin_memset(tile.bytes, 0, sizeof(tile.bytes));
   }
-  template <int kSums, int kA, int kB>
+  template <int kSums, int kA, int kB, bool kSigned>
   static void multiply() {
     Tile& sums = used(kSums);
     const Tile& a = used(kA);
@@ -76,7 +76,9 @@ struct Tiles {
         int32_t sum;
         __builtin_memcpy(&sum, sums.bytes[m] + 4 * n, sizeof(sum));
         for (int k = 0; k < a.row_bytes; ++k) {
-          sum += static_cast<int8_t>(a.bytes[m][k]) * int32_t{b.bytes[k / 4][4 * n + k % 4]};
+          const uint8_t byte = b.bytes[k / 4][4 * n + k % 4];
+          sum += static_cast<int8_t>(a.bytes[m][k]) *
+                 (kSigned ? int32_t{static_cast<int8_t>(byte)} : int32_t{byte});
         }
         __builtin_memcpy(sums.bytes[m] + 4 * n, &sum, sizeof(sum));
       }

@@ -17,22 +17,48 @@ constexpr int kR = Ints::kLanes;
 constexpr bool kTwice = kR > I::kLanes;
 static_assert(Floats::kWidth == kR);
 
+// What scales the product of 32 weights with column c of x, which has the factors of a PanelChunk:
+// add() adds it to the column's sum. each(fn): the same of fn(member) for every member, for
+// instance of some of the rows.
+
+/// scale·code + min.
+template <typename V>
+struct ScaleMin32 {
+  V scale, min;
+
+  [[gnu::always_inline]] V add(V sum, auto dots, const auto& x, int64_t c) const {
+    const V d = scale * V::set(*x.d(c));
+    return fma(to_float(dots), d, fma(min, V::set(*x.s(c)), sum));
+  }
+  [[gnu::always_inline]] auto each(auto fn) const {
+    return ScaleMin32<decltype(fn(scale))>{fn(scale), fn(min)};
+  }
+};
+
+/// scale·code.
+template <typename V>
+struct Scale32 {
+  V scale;
+
+  [[gnu::always_inline]] V add(V sum, auto dots, const auto& x, int64_t c) const {
+    return fma(to_float(dots), scale * V::set(*x.d(c)), sum);
+  }
+  [[gnu::always_inline]] auto each(auto fn) const {
+    return Scale32<decltype(fn(scale))>{fn(scale)};
+  }
+};
+
 // The 32 weights of a part, for each row. product(q, start(chunk, c)) is their product with column
 // c at q; with arrays it adds to those of several columns. add() scales it and adds it to the
 // column's sum.
 
 /// scale·code + min.
 template <typename C>
-struct Sub32With {
+struct Sub32With : ScaleMin32<Floats> {
   C codes;
-  Floats scale, min;
 
   [[gnu::always_inline]] Ints start(const PanelChunk&, int64_t) const { return Ints::set(0); }
   [[gnu::always_inline]] auto product(auto&&... with) const { return dot(codes, with...); }
-  [[gnu::always_inline]] Floats add(Floats sum, Ints dots, const PanelChunk& x, int64_t c) const {
-    const Floats d = scale * Floats::set(*x.d(c));
-    return fma(to_float(dots), d, fma(min, Floats::set(*x.s(c)), sum));
-  }
 };
 template <int kMax>
 using Sub32 = Sub32With<Codes<kMax>>;
@@ -40,9 +66,8 @@ using Sub32TenBits = Sub32With<SplitCodes<Codes<31>>>;
 
 /// scale·(code − 2^kBits).
 template <int kMax, int kBits>
-struct Sub32Offset {
+struct Sub32Offset : Scale32<Floats> {
   Codes<kMax> codes;
-  Floats scale;
 
   [[gnu::always_inline]] Ints start(const PanelChunk& x, int64_t c) const {
     // Wide codes that are left signed have no offset.
@@ -50,9 +75,6 @@ struct Sub32Offset {
     return Ints::set(*x.negated_sum(c)) << kBits;
   }
   [[gnu::always_inline]] auto product(auto&&... with) const { return dot(codes, with...); }
-  [[gnu::always_inline]] Floats add(Floats sum, Ints dots, const PanelChunk& x, int64_t c) const {
-    return fma(to_float(dots), scale * Floats::set(*x.d(c)), sum);
-  }
 };
 
 /// The same with codes of eight bits.
@@ -217,6 +239,20 @@ template <int kColumns>
   }
 }
 
+/// The same with columns [first, columns), as many at once as is best.
+[[gnu::always_inline]] inline void add_columns_from(const auto& sub, const PanelChunk& x,
+                                                    int64_t first, int64_t columns, float* sums) {
+  constexpr int kAtOnce = kColumnsAtOnce<decltype(sub.codes), decltype(sub.start(x, 0))>;
+  int64_t c = first;
+  for (; c + kAtOnce <= columns; c += kAtOnce) add_columns<kAtOnce>(sub, x, c, kAtOnce, sums);
+  if constexpr (kAtOnce == 2) {
+    // Codes may lie in another order for two: the last of an odd number is its own second.
+    if (c < columns) add_columns<2>(sub, x, c, 1, sums);
+  } else {
+    for (; c < columns; ++c) add_columns<1>(sub, x, c, 1, sums);
+  }
+}
+
 /// All columns, streamed past each 32 weights of the rows; the sums lie in memory.
 template <typename W, int kStreams>
 [[gnu::noinline]] void many_columns(const SideBySide& groups, int64_t k, const Panel& panel) {
@@ -224,19 +260,7 @@ template <typename W, int kStreams>
   for_each_part<W, kStreams>(
       groups, k, panel,
       [&](const typename W::Sub& sub, const PanelChunk& x, float* sums)
-          __attribute__((always_inline)) {
-            constexpr int kAtOnce = kColumnsAtOnce<decltype(sub.codes), decltype(sub.start(x, 0))>;
-            int64_t c = 0;
-            for (; c + kAtOnce <= columns; c += kAtOnce)
-              add_columns<kAtOnce>(sub, x, c, kAtOnce, sums);
-            if constexpr (kAtOnce == 2) {
-              // Codes may lie in another order for two: the last of an odd number is its own
-              // second.
-              if (c < columns) add_columns<2>(sub, x, c, 1, sums);
-            } else {
-              for (; c < columns; ++c) add_columns<1>(sub, x, c, 1, sums);
-            }
-          });
+          __attribute__((always_inline)) { add_columns_from(sub, x, 0, columns, sums); });
 }
 
 /// Whether several streams are worth the code that they take. Narrow vectors have too few registers

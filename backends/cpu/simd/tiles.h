@@ -1,10 +1,13 @@
-// Products of sixteen columns at once, for processors that multiply matrices in registers of their
-// own
+// Products of many columns, for processors that multiply matrices in registers of their own
 // (`Tiles`, avx512/amx.h). Sums of products of bytes are exact, so the results are those of rows.h.
 //
 // The vectors of Codes are such a matrix as they are: a row for each four weights, and in it four
 // bytes for each row of the model's matrix. A panel's columns are another, with a row for each
-// column.
+// column. Their product has a row for each column, whose lanes are rows of the model's matrix.
+//
+// Some parts of a group's rows are decoded once, for all columns. Then a tile's columns meet all of
+// these parts, with their sums in registers: to store and scale products takes longer than to make
+// them.
 #pragma once
 
 #include "backends/cpu/simd/rows.h"
@@ -13,40 +16,26 @@ namespace infer::cpu {
 namespace {
 
 constexpr int kTileColumns = 16;
-/// A product takes up to two sums of each column.
-constexpr int kTileSums = 2 * kTileColumns;
-
-/// 32 bytes of each of kTileColumns columns, one after another, and room for kTileSums.
-struct TileColumns {
-  const int8_t* q;
-  Ints* sums;
-};
-
 /// Vectors of an Ints.
 constexpr int kTileVectors = sizeof(Ints) / sizeof(I);
 
-// What each tile holds. The second and fourth are pairs, one for each vector.
-constexpr int kColumnsTile = 0;  // 32 weights of every column
-constexpr int kCodesTile = 1;    // 32 weights of a vector's rows
-constexpr int kSumsTile = 3;
-constexpr int kHalfColumnsTile = 5;  // 16 weights
-constexpr int kHalfCodesTile = 6;
-constexpr int kHalfSumsTile = 7;
+// Tiles. Two of each kind: one is loaded or stored while the other is multiplied.
+constexpr int kSumsTile = 0;
+constexpr int kColumnsTile = 2;
+constexpr int kCodesTile = 4;
 
+/// For products of 32 weights.
 constexpr TileShapes kTileShapes = [] {
   TileShapes shapes;
   const auto set = [&](int tile, int rows, int row_bytes) {
-    shapes.rows[tile] = static_cast<uint8_t>(rows);
-    shapes.row_bytes[tile] = static_cast<uint16_t>(row_bytes);
+    for (int i = tile; i < tile + 2; ++i) {
+      shapes.rows[i] = static_cast<uint8_t>(rows);
+      shapes.row_bytes[i] = static_cast<uint16_t>(row_bytes);
+    }
   };
+  set(kSumsTile, kTileColumns, sizeof(I));
   set(kColumnsTile, kTileColumns, 32);
-  set(kHalfColumnsTile, kTileColumns, 16);
-  set(kHalfCodesTile, 4, sizeof(I));
-  set(kHalfSumsTile, kTileColumns, sizeof(I));
-  for (int i = 0; i < 2; ++i) {
-    set(kCodesTile + i, 8, sizeof(I));
-    set(kSumsTile + i, kTileColumns, sizeof(I));
-  }
+  set(kCodesTile, 8, sizeof(I));
   return shapes;
 }();
 
@@ -59,111 +48,186 @@ class TilesInUse {
   TilesInUse& operator=(const TilesInUse&) = delete;
 };
 
-/// What `dot` returns for one column, by column.
-struct TileDots {
-  const Ints* sums;
-  [[gnu::always_inline]] Ints operator()(int64_t c) const { return sums[c]; }
-};
-struct TileHalves {
-  const Ints* sums;
-  [[gnu::always_inline]] HalfSums operator()(int64_t c) const {
-    return {sums[c], sums[kTileColumns + c]};
-  }
-};
-struct TileSplit {
-  const Ints* sums;
-  [[gnu::always_inline]] Ints operator()(int64_t c) const {
-    return sums[c] + (sums[kTileColumns + c] << 5);
-  }
-};
-
-template <int kCodes, int kSums, int kColumns>
-[[gnu::always_inline]] inline void tile_product(const Ints* codes, Ints* sums, int vector) {
-  const int64_t at = vector * int64_t{sizeof(I)};
-  Tiles::load<kCodes>(reinterpret_cast<const std::byte*>(codes) + at, sizeof(Ints));
-  Tiles::zero<kSums>();
-  Tiles::multiply<kSums, kColumns, kCodes>();
-  Tiles::store<kSums>(reinterpret_cast<std::byte*>(sums) + at, sizeof(Ints));
-}
-
-template <int kMax>
-[[gnu::always_inline]] inline TileDots dot(const Codes<kMax>& codes, const TileColumns& x) {
-  Tiles::load<kColumnsTile>(x.q, 32);
-  tile_product<kCodesTile, kSumsTile, kColumnsTile>(codes.v, x.sums, 0);
-  if constexpr (kTileVectors == 2) {
-    tile_product<kCodesTile + 1, kSumsTile + 1, kColumnsTile>(codes.v, x.sums, 1);
-  }
-  return {x.sums};
-}
-
-template <int kMax>
-[[gnu::always_inline]] inline TileSplit dot(const SplitCodes<Codes<kMax>>& codes,
-                                            const TileColumns& x) {
-  dot(codes.low, x);
-  dot(codes.high, TileColumns{x.q, x.sums + kTileColumns});
-  return {x.sums};
-}
-
-template <int kMax>
-[[gnu::always_inline]] inline TileHalves dot(const Codes<kMax>& codes, const TileColumns& x,
-                                             Apart) {
-  for (int half = 0; half < 2; ++half) {
-    Tiles::load<kHalfColumnsTile>(x.q + half * 16, 32);
-    for (int vector = 0; vector < kTileVectors; ++vector) {
-      tile_product<kHalfCodesTile, kHalfSumsTile, kHalfColumnsTile>(
-          codes.v + half * 4, x.sums + half * kTileColumns, vector);
-    }
-  }
-  return {x.sums};
-}
-
+/// Codes are 2^kZeroBits too large; below zero: right as they are.
+template <typename Sub>
+constexpr int kZeroBits = -1;
 template <int kMax, int kBits>
-[[gnu::always_inline]] inline TileHalves dot(const Codes<kMax>& codes, const TileColumns& x,
-                                             const HalfScales<kBits>&) {
-  return dot(codes, x, Apart{});
+constexpr int kZeroBits<Sub32Offset<kMax, kBits>> = kBits;
+
+/// Products of a part of 32 weights: two where codes take two bytes. Halves with scales of their
+/// own would take two of half a tile's depth, which are no faster than vectors: none.
+template <typename Sub>
+constexpr int kTileProducts = 0;
+template <int kMax, int kBits>
+constexpr int kTileProducts<Sub32Offset<kMax, kBits>> = 1;
+template <typename Codes>
+constexpr int kTileProducts<Sub32With<Codes>> = 1;
+template <typename Part>
+constexpr int kTileProducts<Sub32With<SplitCodes<Part>>> = 2;
+
+/// The vectors of codes of product `product`.
+template <typename Sub>
+[[gnu::always_inline]] inline const Ints* codes_of(const Sub& sub, int product) {
+  if constexpr (kTileProducts<Sub> == 1) {
+    return sub.codes.v;
+  } else {
+    return product == 0 ? sub.codes.low.v : sub.codes.high.v;
+  }
 }
 
-/// As many_columns. The sums of the next sixteen columns are on their way while those before are
-/// scaled and added, which other parts of the core do.
+/// A part as it is kept for the tiles: codes that were too large become signed bytes.
+template <typename Sub>
+[[gnu::always_inline]] inline void keep_for_tiles(const Sub& sub, Sub& part) {
+  part = sub;
+  constexpr int kBits = kZeroBits<Sub>;
+  if constexpr (kBits >= 0) {
+    // Bits on top keep a byte from borrowing from the next. Of eight bits the first is the sign
+    // itself.
+    const Ints top = Ints::set(static_cast<int32_t>(0x80808080));
+    const Ints zero = Ints::set(0x01010101 * (1 << kBits % 7));
+    for (Ints& v : part.codes.v) v = kBits == 7 ? v ^ top : ((v | top) - zero) ^ top;
+  }
+}
+
+/// Those rows of a part's scales that are in vector `vector`.
+struct OfVector {
+  int vector;
+  [[gnu::always_inline]] F operator()(const Floats& all) const {
+    return F::load(reinterpret_cast<const float*>(&all) + vector * F::kWidth);
+  }
+};
+
+/// What a tile's columns are scaled with in a chunk. Addresses of one register: an operation whose
+/// address takes two is split.
+class TileFactors {
+ public:
+  TileFactors(const PanelChunk& x, int64_t column) : d_(x.d(column)), s_(x.s(column)) {}
+  [[gnu::always_inline]] const float* d(int64_t c) const { return d_ + c; }
+  [[gnu::always_inline]] const float* s(int64_t c) const { return s_ + c; }
+  /// Goes on to the next chunk, `bytes` behind.
+  [[gnu::always_inline]] void advance(int64_t bytes) {
+    d_ += bytes / int64_t{sizeof(float)};
+    s_ += bytes / int64_t{sizeof(float)};
+    asm("" : "+r"(d_), "+r"(s_));
+  }
+
+ private:
+  const float* d_;
+  const float* s_;
+};
+
+/// Adds the products of `count` parts, the first of which is part `first` of the rows, with the
+/// columns of a tile, from `column` on, to sums[column][row].
+template <typename Sub>
+[[gnu::always_inline]] inline void add_tile(const Sub* parts, int64_t count, Panel panel,
+                                            int64_t first, int64_t column, int vector,
+                                            float* sums) {
+  constexpr int kProducts = kTileProducts<Sub>;
+  alignas(64) I room[2][kTileColumns];
+  F sum[kTileColumns];
+  float* const sums_here = sums + column * kR + vector * F::kWidth;
+  const int64_t chunk_bytes = Panel::chunk_bytes(panel.columns);
+  const PanelChunk first_chunk(panel, first);
+
+  const Sub* loaded = parts;
+  const int8_t* q = first_chunk.q(column);
+  const auto load = [&]<int kSet>() __attribute__((always_inline)) {
+    constexpr int kProduct = kProducts == 1 ? 0 : kSet;
+    Tiles::load<kColumnsTile + kSet>(q, 32);
+    Tiles::load<kCodesTile + kSet>(reinterpret_cast<const I*>(codes_of(*loaded, kProduct)) + vector,
+                                   sizeof(Ints));
+    if (kProduct == kProducts - 1 && loaded + 1 < parts + count) {  // else nothing needs it
+      ++loaded;
+      q += chunk_bytes;
+    }
+  };
+  const auto multiply = []<int kSet>() __attribute__((always_inline)) {
+    Tiles::zero<kSumsTile + kSet>();
+    Tiles::multiply<kSumsTile + kSet, kColumnsTile + kSet, kCodesTile + kSet,
+                    (kZeroBits<Sub> >= 0)>();
+  };
+  const auto store = [&]<int kSet>() __attribute__((always_inline)) {
+    Tiles::store<kSumsTile + kSet>(room[kSet], sizeof(I));
+  };
+  const Sub* added = parts;
+  TileFactors x(first_chunk, column);
+  const auto add = [&](const I* dots) __attribute__((always_inline)) {
+    const auto scales = added->each(OfVector{vector});
+#pragma GCC unroll 16
+    for (int c = 0; c < kTileColumns; ++c) {
+      const I dot = kProducts == 1 ? dots[c] : room[0][c] + (room[1][c] << 5);
+      sum[c] = scales.add(sum[c], dot, x, c);
+    }
+    ++added;
+    x.advance(chunk_bytes);
+  };
+
+#pragma GCC unroll 16
+  for (int c = 0; c < kTileColumns; ++c) sum[c] = F::load(sums_here + c * kR);
+  // Two products a step. Both are loaded before it. While one is multiplied, the sums of the one
+  // before are stored, and those before them are scaled.
+  const int64_t steps = count * kProducts / 2;
+  load.template operator()<0>();
+  load.template operator()<1>();
+  for (int64_t s = 0; s < steps; ++s) {
+    multiply.template operator()<0>();
+    load.template operator()<0>();
+    if (s > 0) {
+      if (kProducts == 1) add(room[0]);
+      store.template operator()<1>();
+    }
+    multiply.template operator()<1>();
+    load.template operator()<1>();
+    if (s > 0) add(room[1]);
+    store.template operator()<0>();
+  }
+  if (steps > 0) {
+    if (kProducts == 1) add(room[0]);
+    store.template operator()<1>();
+    add(room[1]);
+  }
+  if (steps * 2 < count * kProducts) {  // one is left, and loaded
+    multiply.template operator()<0>();
+    store.template operator()<0>();
+    add(room[0]);
+  }
+#pragma GCC unroll 16
+  for (int c = 0; c < kTileColumns; ++c) sum[c].store(sums_here + c * kR);
+}
+
+/// Parts that are decoded at once: as many as leave the first-level cache room for columns.
+template <typename Sub>
+constexpr int64_t kTileParts = kTileProducts<Sub> == 1 ? 16 : 8;
+
+/// As many_columns.
 template <typename W>
 [[gnu::noinline]] void many_columns_in_tiles(const SideBySide& groups, int64_t k,
                                              const Panel& panel) {
-  const int64_t columns = panel.columns;
-  const int64_t whole = columns / kTileColumns;  // tiles
-  const int64_t rest = columns % kTileColumns;
+  using Sub = typename W::Sub;
+  const int64_t in_tiles = panel.columns / kTileColumns * kTileColumns;
   const TilesInUse in_use;
-  alignas(64) Ints room[2][kTileSums];
-  alignas(64) int8_t last[kTileColumns * 32] = {};  // the columns that fill no tile, and zeros
+  Sub parts[kTileParts<Sub>];
+  int64_t count = 0;
+  int64_t first = 0;
+  const auto add_tiles = [&](float* sums) {
+    for (int64_t c = 0; c < in_tiles; c += kTileColumns) {
+      for (int v = 0; v < kTileVectors; ++v) add_tile(parts, count, panel, first, c, v, sums);
+    }
+    first += count;
+    count = 0;
+  };
   for_each_part<W, 1>(
-      groups, k, panel,
-      [&](const typename W::Sub& sub, const PanelChunk& x, float* sums)
-          __attribute__((always_inline)) {
-            if (rest > 0) {
-              __builtin_memcpy(last, x.q(whole * kTileColumns), static_cast<size_t>(rest) * 32);
-            }
-            const auto products = [&](int64_t tile) __attribute__((always_inline)) {
-              return sub.product(
-                  TileColumns{tile < whole ? x.q(tile * kTileColumns) : last, room[tile % 2]});
-            };
-            const typename W::Sub scales = sub;  // what add() needs of it stays in registers
-            const int64_t tiles = whole + (rest > 0 ? 1 : 0);
-            auto dots = products(0);
-            for (int64_t tile = 0; tile < tiles; ++tile) {
-              const auto now = dots;
-              if (tile + 1 < tiles) dots = products(tile + 1);
-              const int64_t first = tile * kTileColumns;
-              const int64_t count = tile < whole ? kTileColumns : rest;
-              for (int64_t c = 0; c < count; ++c) {
-                float* at = sums + (first + c) * kR;
-                const auto dots = now(c) + scales.start(x, first + c);
-                scales.add(Floats::load(at), dots, x, first + c).store(at);
-              }
-            }
-          });
+      groups, k,
+      panel, [&](const Sub& sub, const PanelChunk& x, float* sums) __attribute__((always_inline)) {
+        add_columns_from(sub, x, in_tiles, panel.columns, sums);
+        keep_for_tiles(sub, parts[count++]);
+        if (count == kTileParts<Sub>) add_tiles(sums);
+      });
+  if (count > 0) add_tiles(groups.sums);
 }
 
-/// A tile with fewer columns takes as long as a full one.
-constexpr int64_t kWorthTiles = 12;
+/// With fewer columns the parts that are kept cost more than the tiles save.
+constexpr int64_t kWorthTiles = 2 * kTileColumns;
 
 template <typename W>
 void some_columns(const SideBySide& groups, int64_t k, const Panel& panel) {
@@ -176,7 +240,11 @@ void some_columns(const SideBySide& groups, int64_t k, const Panel& panel) {
 
 template <typename W>
 constexpr RowKernel tiled_row_kernel() {
-  return {W::kType, kR, clean<multiply_groups<W, some_columns<W>>>};
+  if constexpr (kTileProducts<typename W::Sub> == 0) {
+    return row_kernel<W>();
+  } else {
+    return {W::kType, kR, clean<multiply_groups<W, some_columns<W>>>};
+  }
 }
 
 }  // namespace

@@ -37,11 +37,15 @@ struct Tiles {
   [[gnu::always_inline]] static void zero() {
     asm volatile("tilezero %%tmm%c0" : : "i"(kTile));
   }
-  /// sums[m][n] += Σ a[m][4k + i] · b[k][4n + i] over k and i; a is of signed bytes, b of unsigned
-  /// ones.
-  template <int kSums, int kA, int kB>
+  /// sums[m][n] += Σ a[m][4k + i] · b[k][4n + i] over k and i; a is of signed bytes, b of signed or
+  /// unsigned ones.
+  template <int kSums, int kA, int kB, bool kSigned>
   [[gnu::always_inline]] static void multiply() {
-    asm volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kSums), "i"(kA), "i"(kB));
+    if constexpr (kSigned) {
+      asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kSums), "i"(kA), "i"(kB));
+    } else {
+      asm volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kSums), "i"(kA), "i"(kB));
+    }
   }
 };
 

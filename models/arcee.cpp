@@ -28,7 +28,7 @@ void map(CheckpointMap& m) {
   m.begin({.architecture = "arcee", .activation = "relu2"});
   m.ends();
   m.layers({{"input_layernorm", "attn_norm"}, {"post_attention_layernorm", "ffn_norm"}});
-  m.attention(true);
+  m.attention();
   m.feed_forward();
 }
 
@@ -37,7 +37,11 @@ void map(CheckpointMap& m) {
 const ArchDef& arcee_arch() {
   static constexpr const char* kNames[] = {"arcee"};
   static constexpr const char* kCheckpoints[] = {"ArceeForCausalLM"};
-  static const ArchDef def{kNames, create, kCheckpoints, map};
+  static const ArchDef def{.names = kNames,
+                           .create = create,
+                           .checkpoints = kCheckpoints,
+                           .map = map,
+                           .layout = {.interleaves = true}};
   return def;
 }
 

@@ -218,7 +218,7 @@ void map(CheckpointMap& m) {
   m.layers({{"input_layernorm", "attn_norm"},
             {"hidden_norm", "attn_norm_2"},
             {"post_attention_layernorm", "ffn_norm"}});
-  m.attention(true);
+  m.attention();
   m.feed_forward();
   m.tensors.ignore("t2d");               // whether a token of the model has one in the head
   m.tensors.ignore_prefix("verifier_");  // of the model, kept for training
@@ -235,8 +235,12 @@ const ArchDef& eagle3_arch() {
   static constexpr const char* kNames[] = {"eagle3"};
   static constexpr const char* kCheckpoints[] = {"LlamaForCausalLMEagle3", "Eagle3Speculator",
                                                  "Eagle3DraftModel"};
-  static const ArchDef def{
-      .names = kNames, .create = nullptr, .checkpoints = kCheckpoints, .map = map, .draft = draft};
+  static const ArchDef def{.names = kNames,
+                           .create = nullptr,
+                           .checkpoints = kCheckpoints,
+                           .map = map,
+                           .draft = draft,
+                           .layout = {.interleaves = true}};
   return def;
 }
 

@@ -110,7 +110,11 @@ void map(CheckpointMap& m) {
 const ArchDef& falcon_h1_arch() {
   static constexpr const char* kNames[] = {"falcon-h1"};
   static constexpr const char* kCheckpoints[] = {"FalconH1ForCausalLM"};
-  static const ArchDef def{kNames, create, kCheckpoints, map};
+  static const ArchDef def{.names = kNames,
+                           .create = create,
+                           .checkpoints = kCheckpoints,
+                           .map = map,
+                           .layout = {.rescales = true}};
   return def;
 }
 

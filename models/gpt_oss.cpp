@@ -88,7 +88,11 @@ void map(CheckpointMap& m) {
 const ArchDef& gpt_oss_arch() {
   static constexpr const char* kNames[] = {"gpt-oss"};
   static constexpr const char* kCheckpoints[] = {"GptOssForCausalLM"};
-  static const ArchDef def{kNames, create, kCheckpoints, map};
+  static const ArchDef def{.names = kNames,
+                           .create = create,
+                           .checkpoints = kCheckpoints,
+                           .map = map,
+                           .layout = {.gate_up_in_turns = true}};
   return def;
 }
 

@@ -117,7 +117,7 @@ void map(CheckpointMap& m) {
   m.keys.set_float("logit_scale", m.config.get_float("logits_scaling", 1.0));
   m.ends();
   m.layers({{"input_layernorm", "attn_norm"}, {"post_attention_layernorm", "ffn_norm"}});
-  m.attention(true);
+  m.attention();
   if (hybrid) map_hybrid(m);
   if (hybrid && !routed) return map_shared(m);
   routed ? map_experts(m) : m.feed_forward();
@@ -130,7 +130,11 @@ const ArchDef& granite_arch() {
   static constexpr const char* kCheckpoints[] = {"GraniteForCausalLM", "GraniteMoeForCausalLM",
                                                  "GraniteMoeSharedForCausalLM",
                                                  "GraniteMoeHybridForCausalLM"};
-  static const ArchDef def{kNames, create, kCheckpoints, map};
+  static const ArchDef def{.names = kNames,
+                           .create = create,
+                           .checkpoints = kCheckpoints,
+                           .map = map,
+                           .layout = {.interleaves = true}};
   return def;
 }
 

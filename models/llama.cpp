@@ -29,7 +29,7 @@ void map(CheckpointMap& m) {
                    "partial_rotary_factor");
   m.ends();
   m.layers({{"input_layernorm", "attn_norm"}, {"post_attention_layernorm", "ffn_norm"}});
-  m.attention(true);
+  m.attention();
   m.feed_forward();
   if (m.config.checkpoint() == "LlamaForCausalLM") return;
   if (const int64_t window = window_of(m.config); window > 0)
@@ -52,7 +52,11 @@ const ArchDef& llama_arch() {
   static constexpr const char* kNames[] = {"llama"};
   static constexpr const char* kCheckpoints[] = {"LlamaForCausalLM", "MistralForCausalLM",
                                                  "MixtralForCausalLM"};
-  static const ArchDef def{kNames, create, kCheckpoints, map};
+  static const ArchDef def{.names = kNames,
+                           .create = create,
+                           .checkpoints = kCheckpoints,
+                           .map = map,
+                           .layout = {.interleaves = true}};
   return def;
 }
 

@@ -43,7 +43,7 @@ void map(CheckpointMap& m) {
   }
   m.ends();
   m.layers({{"input_layernorm", "attn_norm"}, {"post_attention_layernorm", "ffn_norm"}});
-  m.attention(true);
+  m.attention();
   m.feed_forward();
 }
 
@@ -53,7 +53,11 @@ const ArchDef& mistral3_arch() {
   static constexpr const char* kNames[] = {"mistral3"};
   static constexpr const char* kCheckpoints[] = {"Mistral3ForConditionalGeneration",
                                                  "Ministral3ForCausalLM"};
-  static const ArchDef def{kNames, create, kCheckpoints, map};
+  static const ArchDef def{.names = kNames,
+                           .create = create,
+                           .checkpoints = kCheckpoints,
+                           .map = map,
+                           .layout = {.interleaves = true}};
   return def;
 }
 

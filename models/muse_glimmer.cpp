@@ -57,7 +57,7 @@ void map(CheckpointMap& m) {
             {"pre_feedforward_layernorm", "ffn_norm", Change::add_one},
             {"post_feedforward_layernorm", "post_ffw_norm", Change::add_one},
             {"self_attn.gate_proj", "attn_gate"}});
-  m.attention(true);
+  m.attention();
   m.feed_forward();
   // The norms of heads have no weights, and queries a factor.
   const auto width = static_cast<size_t>(m.config.get_int("head_dim", 128, 1, 1 << 20));
@@ -73,7 +73,11 @@ void map(CheckpointMap& m) {
 const ArchDef& muse_glimmer_arch() {
   static constexpr const char* kNames[] = {"muse-glimmer"};
   static constexpr const char* kCheckpoints[] = {"MuseGlimmerForConditionalGeneration"};
-  static const ArchDef def{kNames, create, kCheckpoints, map};
+  static const ArchDef def{.names = kNames,
+                           .create = create,
+                           .checkpoints = kCheckpoints,
+                           .map = map,
+                           .layout = {.interleaves = true}};
   return def;
 }
 

@@ -25,7 +25,7 @@ void map(CheckpointMap& m) {
   }
   m.ends();
   m.layers({{"input_layernorm", "attn_norm"}, {"post_attention_layernorm", "ffn_norm"}});
-  m.attention(true);
+  m.attention();
   m.feed_forward();
 }
 
@@ -34,7 +34,11 @@ void map(CheckpointMap& m) {
 const ArchDef& smollm3_arch() {
   static constexpr const char* kNames[] = {"smollm3"};
   static constexpr const char* kCheckpoints[] = {"SmolLM3ForCausalLM"};
-  static const ArchDef def{kNames, create, kCheckpoints, map};
+  static const ArchDef def{.names = kNames,
+                           .create = create,
+                           .checkpoints = kCheckpoints,
+                           .map = map,
+                           .layout = {.interleaves = true}};
   return def;
 }
 

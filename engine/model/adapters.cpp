@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "engine/core/file.h"
+#include "engine/model/peft.h"
+#include "engine/model/peft_config.h"
 
 namespace infer {
 namespace {
@@ -90,6 +92,9 @@ std::vector<float> AdaptedSource::alphas() const {
 Result<std::unique_ptr<WeightSource>> open_adapter(const std::string& path,
                                                    const WeightSource& base) {
   INFER_TRY(std::unique_ptr<WeightSource> source, open_model(path));
+  if (source->metadata().has(kPeftAdapter)) {
+    INFER_TRY(source, from_peft(std::move(source), base));
+  }
   const Metadata& metadata = source->metadata();
   INFER_CHECK_R(expect_text(metadata, "general.type", "adapter", "a file with a LoRA adapter"));
   INFER_CHECK_R(expect_text(metadata, "adapter.type", "lora", "the kind of adapter that is known"));

@@ -38,9 +38,9 @@ class AdaptedSource final : public JoinedSource {
   std::vector<std::unique_ptr<WeightSource>> adapters_;
 };
 
-/// An adapter's file, checked against the model that it is for. Errors: those of open_model();
-/// bad_file if it is no adapter, or one of another model; unsupported for kinds of adapters that
-/// the engine does not know.
+/// An adapter's file, or PEFT's directory (peft.h), checked against the model that it is for.
+/// Errors: those of open_model(); bad_file if it is no adapter, or one of another model;
+/// unsupported for kinds of adapters that the engine does not know.
 Result<std::unique_ptr<WeightSource>> open_adapter(const std::string& path,
                                                    const WeightSource& base);
 

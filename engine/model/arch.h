@@ -139,6 +139,14 @@ struct ArchDef {
   /// states it takes (ModelInfo::hidden_layers). Null: they hold models.
   Result<std::unique_ptr<Model>> (*draft)(const WeightSource& source, const ModelInfo& main,
                                           std::vector<int64_t>& layers) = nullptr;
+  /// How weights here differ from those of the family's checkpoints.
+  struct Layout {
+    /// The rows of queries and keys that RoPE turns together lie half a head apart in checkpoints,
+    /// and are neighbours here (Change::interleave_q).
+    bool interleaves = false;
+    bool gate_up_in_turns = false;  ///< checkpoints have the rows of both in turns (of experts)
+    bool rescales = false;          ///< weights are multiplied with factors
+  } layout;
 };
 
 /// Generated from the files in models/.

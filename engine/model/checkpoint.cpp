@@ -13,11 +13,13 @@ constexpr int64_t kMaxCount = int64_t{1} << 20;
 
 }  // namespace
 
-CheckpointMap::CheckpointMap(const WeightSource& raw, std::optional<DType> matrices)
+CheckpointMap::CheckpointMap(const WeightSource& raw, bool interleave,
+                             std::optional<DType> matrices)
     : config(raw.metadata()),
       keys(raw.metadata().source()),
       tensors(raw, config, matrices),
-      raw_(raw) {}
+      raw_(raw),
+      interleave_(interleave) {}
 
 void CheckpointMap::begin(const Family& family) {
   keys.set_architecture(family.architecture);
@@ -106,9 +108,9 @@ void CheckpointMap::layers(std::initializer_list<TensorName> names) {
   }
 }
 
-void CheckpointMap::attention(bool interleave) {
-  layers({{"self_attn.q_proj", "attn_q", interleave ? Change::interleave_q : Change::none},
-          {"self_attn.k_proj", "attn_k", interleave ? Change::interleave_k : Change::none},
+void CheckpointMap::attention() {
+  layers({{"self_attn.q_proj", "attn_q", interleave_ ? Change::interleave_q : Change::none},
+          {"self_attn.k_proj", "attn_k", interleave_ ? Change::interleave_k : Change::none},
           {"self_attn.v_proj", "attn_v"},
           {"self_attn.o_proj", "attn_output"}});
 }

@@ -40,8 +40,9 @@ struct Family {
 /// that matters; result() reports it.
 class CheckpointMap {
  public:
-  /// `raw` lives longer. `matrices`: the type that matrices are to have, or none: the stored one.
-  CheckpointMap(const WeightSource& raw, std::optional<DType> matrices);
+  /// `raw` lives longer. `interleave`: ArchDef::Layout::interleaves. `matrices`: the type that
+  /// matrices are to have, or none: the stored one.
+  CheckpointMap(const WeightSource& raw, bool interleave, std::optional<DType> matrices);
   CheckpointMap(const CheckpointMap&) = delete;
   CheckpointMap& operator=(const CheckpointMap&) = delete;
 
@@ -56,7 +57,7 @@ class CheckpointMap {
   /// Tensors of every layer that has them, with their biases.
   void layers(std::initializer_list<TensorName> names);
   /// attn_q, attn_k, attn_v and attn_output.
-  void attention(bool interleave = false);
+  void attention();
   void feed_forward();  ///< ffn_gate, ffn_up, ffn_down
   /// From now on there is one layer more, which predicts further tokens.
   void add_head_layer();
@@ -84,6 +85,7 @@ class CheckpointMap {
   void add_pooling();
 
   const WeightSource& raw_;
+  bool interleave_;
   std::vector<std::pair<std::string, std::string>> templates_;
   int64_t layers_ = 0;
   int64_t next_layers_ = 0;  ///< of these, those that predict further tokens

@@ -4,6 +4,7 @@
 #include "engine/model/arch.h"
 #include "engine/model/checkpoint.h"
 #include "engine/model/matrix_type.h"
+#include "engine/model/peft_config.h"
 
 namespace infer {
 
@@ -11,6 +12,12 @@ Result<std::unique_ptr<WeightSource>> open_weights(const std::string& path,
                                                    std::optional<DType> matrices) {
   INFER_TRY(std::unique_ptr<WeightSource> raw, open_model(path));
   const Metadata& metadata = raw->metadata();
+  INFER_TRY(const auto kind, metadata.get_string("general.type"));
+  if (kind == "adapter" || metadata.has(kPeftAdapter)) {
+    return fail(StatusCode::unsupported,
+                "{}: expected a model, found a LoRA adapter: name the model, and this with --lora",
+                path);
+  }
   if (!metadata.has("hf.checkpoint")) {
     if (matrices) return with_matrices(std::move(raw), *matrices);
     return raw;
@@ -20,7 +27,7 @@ Result<std::unique_ptr<WeightSource>> open_weights(const std::string& path,
   for (const ArchDef* arch : all_architectures()) {
     for (const char* candidate : arch->checkpoints) {
       if (name == candidate) {
-        CheckpointMap map(*raw, matrices);
+        CheckpointMap map(*raw, arch->layout.interleaves, matrices);
         arch->map(map);
         return map.result(std::move(raw));
       }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/core/checked.h"
+#include "engine/core/file.h"
 #include "engine/model/mapped_source.h"
 #include "engine/quant/quant.h"
 

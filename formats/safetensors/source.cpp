@@ -23,6 +23,8 @@ constexpr const char* kConfig = "config.json";
 constexpr const char* kSingle = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
 constexpr std::string_view kEnding = ".safetensors";
+constexpr const char* kAdapter = "adapter_model.safetensors";
+constexpr const char* kAdapterConfig = "adapter_config.json";
 
 bool is_file(const fs::path& path) {
   std::error_code ignored;
@@ -45,6 +47,12 @@ std::vector<std::string> weight_files(const std::string& directory) {
   }
   std::ranges::sort(names);
   return names;
+}
+
+/// Whether a directory holds an adapter, as PEFT saves it, and no model.
+bool holds_adapter(const std::string& directory) {
+  return is_file(directory + "/" + kAdapterConfig) && !is_file(directory + "/" + kIndex) &&
+         !is_file(directory + "/" + kSingle);
 }
 
 /// Where a weight comes from: TensorPlace::offset is its index in the order of weights().
@@ -140,14 +148,17 @@ class SafetensorsSource final : public WeightSource {
 class Opener {
  public:
   explicit Opener(const std::string& path) : metadata_(path) {
-    metadata_.set("hf.checkpoint", true);
     tokenizer_.source = path;
     tokenizer_.model = "none";
   }
 
   Result<std::unique_ptr<WeightSource>> open() {
     const std::string& path = metadata_.source();
-    if (is_directory(path)) {
+    const bool adapter = is_directory(path) && holds_adapter(path);
+    metadata_.set(adapter ? "hf.adapter" : "hf.checkpoint", true);
+    if (adapter) {
+      INFER_CHECK_R(open_adapter(path));
+    } else if (is_directory(path)) {
       INFER_CHECK_R(open_directory(path));
     } else {
       INFER_CHECK_R(add_file(path));
@@ -164,6 +175,17 @@ class Opener {
   }
 
  private:
+  Status open_adapter(const std::string& directory) {
+    INFER_CHECK(read_json_file(directory + "/" + kAdapterConfig, "hf.adapter_config.", metadata_));
+    const Status status = add_file(directory + "/" + kAdapter);
+    if (status.code() != StatusCode::not_found || !is_file(directory + "/adapter_model.bin")) {
+      return status;
+    }
+    return error(StatusCode::unsupported,
+                 "{}: expected {}, found adapter_model.bin: save the adapter as safetensors",
+                 directory, kAdapter);
+  }
+
   Status open_directory(const std::string& directory) {
     INFER_CHECK(read_texts(directory));
     INFER_CHECK(open_weights(directory));
@@ -340,8 +362,8 @@ class Opener {
 
 bool recognise(const std::string& path) {
   if (is_directory(path)) {
-    return is_file(path + "/" + kConfig) &&
-           (is_file(path + "/" + kIndex) || !weight_files(path).empty());
+    return holds_adapter(path) || (is_file(path + "/" + kConfig) &&
+                                   (is_file(path + "/" + kIndex) || !weight_files(path).empty()));
   }
   const Result<File> file = File::open(path);
   return file && looks_like_header(*file);

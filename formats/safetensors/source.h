@@ -8,14 +8,16 @@
 
 namespace infer::safetensors {
 
-/// Whether the path is a directory that holds a config.json and weights, or a safetensors file.
+/// Whether the path is a directory that holds a config.json and weights, or an adapter_config.json,
+/// or a safetensors file.
 bool recognise(const std::string& path);
 
 /// Opens a directory (model.safetensors.index.json and its shards, model.safetensors, or the only
 /// file *.safetensors) or a single file. Names and types of weights are the checkpoint's own
 /// (shapes reversed, types as header.h says); those that are quantised in several tensors are put
 /// together (assembled.h). The metadata are, where the files are there,
-///   hf.checkpoint             true, always
+///   hf.checkpoint             true; of a LoRA adapter's directory (PEFT's) hf.adapter is
+///   hf.adapter_config.KEY     adapter_config.json, of such a directory
 ///   hf.metadata.KEY           the weights' `__metadata__`
 ///   hf.config.KEY             config.json, flattened as json_file.h says
 ///   hf.generation_config.KEY  generation_config.json

@@ -13,6 +13,7 @@ np = pytest.importorskip("numpy")
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
 
 from tests.golden.reference import gguf  # noqa: E402
+from tests.golden.reference.safetensors import write  # noqa: E402
 
 if not os.environ.get("INFER_BIN"):
     pytest.skip("INFER_BIN does not name the program", allow_module_level=True)
@@ -22,22 +23,10 @@ PARTS = {"self_attn.q_proj": ("attn_q", 64, 64), "self_attn.k_proj": ("attn_k", 
          "self_attn.v_proj": ("attn_v", 64, 64), "self_attn.o_proj": ("attn_output", 64, 64),
          "mlp.gate_proj": ("ffn_gate", 96, 64), "mlp.up_proj": ("ffn_up", 96, 64),
          "mlp.down_proj": ("ffn_down", 64, 96)}
-KINDS = {"u1": "U8", "i4": "I32", "i8": "I64", "f2": "F16", "f4": "F32"}
 
 
 def infer(*args):
     return subprocess.run([os.environ["INFER_BIN"], *map(str, args)], capture_output=True, text=True)
-
-
-def write(path, tensors):
-    header, data = {}, b""
-    for name, x in tensors.items():
-        raw = np.ascontiguousarray(x).tobytes()
-        header[name] = {"dtype": KINDS[x.dtype.str[1:]], "shape": list(x.shape),
-                        "data_offsets": [len(data), len(data) + len(raw)]}
-        data += raw
-    text = json.dumps(header).encode()
-    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
 
 
 def packed(codes, bits):

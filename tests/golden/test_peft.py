@@ -19,7 +19,7 @@ from tests.golden.reference.model import nmse  # noqa: E402
 if not os.environ.get("INFER_BIN"):
     pytest.skip("INFER_BIN does not name the program", allow_module_level=True)
 
-from tests.golden.test_checkpoints import NAMES, converted, evaluate, infer, logits_of  # noqa: E402
+from tests.golden.test_checkpoints import NAMES, converted, evaluate, logits_of  # noqa: E402
 
 LIMIT = 1e-9  # adapters make the hidden states larger, and with them the rounding of transformers
 
@@ -89,7 +89,6 @@ def test_experts(name, tmp_path):
     _, model = from_transformers.random_model(name)
     experts = {key.split("layers.")[-1].split(".", 1)[1] for key, tensor in model.named_parameters()
                if ".experts." in key and tensor.ndim == 3}
-    print(name, experts)
     if not experts:
         pytest.skip("no experts in one tensor")
     plain, logits = adapted(name, tmp_path, ATTENTION, target_parameters=sorted(experts))

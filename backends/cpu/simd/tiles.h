@@ -55,7 +55,7 @@ template <int kMax, int kBits>
 constexpr int kZeroBits<Sub32Offset<kMax, kBits>> = kBits;
 
 /// Products of a part of 32 weights: two where codes take two bytes. Halves with scales of their
-/// own would take two of half a tile's depth, which are no faster than vectors: none.
+/// own would take two of half a tile's depth, which are slower than vectors: none.
 template <typename Sub>
 constexpr int kTileProducts = 0;
 template <int kMax, int kBits>

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Everything: formatting, clang-tidy, the whole suite with and without sanitizers, long fuzzing, and
-# the tests of an AArch64 build under emulation.
+# Everything: formatting, clang-tidy, the whole suite with and without sanitizers, memory nodes and the
+# tests of an AArch64 build under emulation, and long fuzzing.
 # Hours, unlike .ci/run.
 # usage: tools/check.sh [seconds for each fuzz target, default 600]
 set -euo pipefail
@@ -21,6 +21,9 @@ done
 
 # An hour of random requests: nothing is lost, and the server's memory does not grow.
 INFER_BIN=build/release/infer python3 tests/server/endure.py 3600
+
+tests/on_memory_nodes.sh build/release 2 2
+tests/on_memory_nodes.sh build/release 4 1
 
 # Each source by itself: that also shows where one does not include what it needs.
 cmake --preset release -B build/alone -DINFER_UNITY=OFF -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON

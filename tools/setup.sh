@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs what building needs on Debian 12; with --tests, what the tests need as well; with --all, what
-# fuzzing and the checks of style need besides; with --arm, what building for AArch64 and testing under
-# QEMU needs besides the tests. With --cuda it gets NVIDIA's compiler and disassembler and nothing else,
-# into build/cuda; it does so by itself on a machine with an NVIDIA GPU and no nvcc. With --clients it gets
-# the clients of PyPI that the server's tests can use, into build/clients, and promtool.
+# fuzzing, the checks of style and emulated machines need besides; with --arm, what building for AArch64
+# and testing under QEMU needs besides the tests. With --cuda it gets NVIDIA's compiler and disassembler and
+# nothing else, into build/cuda; it does so by itself on a machine with an NVIDIA GPU and no nvcc. With
+# --clients it gets the clients of PyPI that the server's tests can use, into build/clients, and promtool.
 set -euo pipefail
 
 # NVIDIA's compiler from its packages on PyPI. Their oldest version of a major one makes kernels for
@@ -33,6 +33,17 @@ get_clients() {
   /usr/bin/python3 -m pip install --quiet --target "$folder" openai anthropic ollama langchain-openai
 }
 
+# The kernel of an emulated machine. It is not installed: a kernel that is becomes the machine's own.
+get_kernel() {
+  local folder package
+  folder=$(realpath "$(dirname "$0")/..")/build/kernel
+  if [ -d "$folder/boot" ]; then return; fi
+  package=$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/.*Depends: \(linux-image-.*\)/\1/p')
+  rm -rf "$folder"
+  mkdir -p "$folder"
+  (cd "$folder" && apt-get download --quiet "$package" && dpkg-deb -x ./*.deb . && rm ./*.deb)
+}
+
 packages=(
   g++ cmake ninja-build pkg-config
   libcli11-dev nlohmann-json3-dev libspdlog-dev libfmt-dev libexpected-dev
@@ -50,7 +61,8 @@ tests=(
 case "${1:-}" in
   "") ;;
   --tests | --arm) packages+=("${tests[@]}") ;;
-  --all) packages+=("${tests[@]}" clang-19 libclang-rt-19-dev libfuzzer-19-dev clang-tidy) ;;
+  --all) packages+=("${tests[@]}" clang-19 libclang-rt-19-dev libfuzzer-19-dev clang-tidy
+    qemu-system-x86 busybox-static cpio) ;;
   --clients) packages=(python3-pip prometheus) ;;
   *) echo "usage: tools/setup.sh [--tests | --all | --arm | --cuda | --clients]" >&2; exit 2 ;;
 esac
@@ -72,8 +84,13 @@ done
 if [ -e /proc/driver/nvidia/version ] && [ ! -x /usr/local/cuda/bin/nvcc ] && ! command -v nvcc >/dev/null; then
   get_nvcc || echo "Building without CUDA." >&2
 fi
-if [ ${#missing[@]} -eq 0 ]; then
+# What comes after the packages.
+get_more() {
   if [ "${1:-}" = --clients ]; then get_clients; fi
+  if [ "${1:-}" = --all ]; then get_kernel; fi
+}
+if [ ${#missing[@]} -eq 0 ]; then
+  get_more "${1:-}"
   exit 0
 fi
 
@@ -83,4 +100,4 @@ if [ "${1:-}" = --arm ]; then "${as_root[@]}" dpkg --add-architecture arm64; fi
 "${as_root[@]}" apt-get update
 "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
   apt-get install -y --no-install-recommends "${missing[@]}"
-if [ "${1:-}" = --clients ]; then get_clients; fi
+get_more "${1:-}"

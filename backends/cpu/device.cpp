@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #include "backends/cpu/fusion.h"
 #include "backends/cpu/product.h"
@@ -11,6 +12,7 @@
 #include "engine/core/checked.h"
 #include "engine/core/platform/large_pages.h"
 #include "engine/core/platform/memory.h"
+#include "engine/core/platform/memory_nodes.h"
 #include "engine/core/platform/processor.h"
 
 namespace infer::cpu {
@@ -62,18 +64,21 @@ void apply_memory(DeviceInfo& info) {
   info.memory = MemoryKind::host;
 }
 
-DeviceInfo describe(const IsaKernels& isa, int threads) {
+DeviceInfo describe(const IsaKernels& isa, int threads, int64_t nodes) {
   DeviceInfo info;
   info.name = "cpu";
   info.description = os::processor_name();
   info.threads = threads;
+  if (nodes > 0) info.limits.emplace_back("memory_nodes", nodes);
   info.isa = isa.name;
   for (const IsaKernels& each : all_isas()) info.isas.emplace_back(each.name);
   apply_memory(info);
   return info;
 }
 
-std::vector<DeviceInfo> list() { return {describe(*best_isa(), available_threads())}; }
+std::vector<DeviceInfo> list() {
+  return {describe(*best_isa(), available_threads(), std::ssize(os::memory_nodes()))};
+}
 
 Result<std::unique_ptr<Device>> open(int32_t index, const DeviceOptions& options) {
   if (index > 0)
@@ -122,8 +127,9 @@ const OpTable<CpuOp>& cpu_ops() {
 CpuDevice::CpuDevice(const IsaKernels& isa, const DeviceOptions& options, const OpTable<CpuOp>& ops)
     : own_pool_(options.beside != nullptr
                     ? nullptr
-                    : std::make_unique<ThreadPool>(options.threads > 0 ? options.threads
-                                                                       : available_threads())),
+                    : std::make_unique<ThreadPool>(
+                          options.threads > 0 ? options.threads : available_threads(),
+                          os::memory_nodes())),
       context_{&isa,
                own_pool_ ? own_pool_.get()
                          : static_cast<const CpuDevice*>(options.beside)->context_.pool,
@@ -131,7 +137,7 @@ CpuDevice::CpuDevice(const IsaKernels& isa, const DeviceOptions& options, const 
                options.repack,
                &ops,
                options.threads > 0 ? nullptr : &alone_},
-      info_(describe(isa, context_.threads())) {}
+      info_(describe(isa, context_.threads(), std::ssize(context_.pool->nodes()))) {}
 
 DeviceInfo CpuDevice::info() const {
   DeviceInfo info = info_;
@@ -182,11 +188,13 @@ Result<std::unique_ptr<Buffer>> CpuDevice::alloc(int64_t bytes, Purpose purpose)
     return fail(StatusCode::out_of_memory, "cpu: cannot allocate {} bytes for {}", bytes,
                 purpose_name(purpose));
   }
-  // Every step reads all weights. Those of less than this lie in caches.
-  constexpr int64_t kWorthLargePages = int64_t{64} << 20;
-  if (purpose == Purpose::weights && bytes >= kWorthLargePages) {
-    context_.pool->run([&](int thread) {
-      const Range part = split_range(bytes, thread, context_.pool->size(), 4096);
+  ThreadPool& pool = *context_.pool;
+  if (!pool.nodes().empty()) {
+    // Each thread is the first to touch its weights (load.cpp). Any of them may read the cache.
+    if (purpose == Purpose::kv) os::spread_over(pool.nodes(), data.get(), bytes);
+  } else if (purpose == Purpose::weights && bytes >= kWorthLargePages) {
+    pool.run([&](int thread) {
+      const Range part = split_range(bytes, thread, pool.size(), 4096);
       os::take_large_pages(data.get() + part.begin, part.end - part.begin);
     });
   }
@@ -199,7 +207,7 @@ int64_t CpuDevice::allocated(Purpose purpose) const {
 }
 
 Status CpuDevice::load_weight(const TensorDesc& desc, const ReadFn& read, const MemoryRef& to) {
-  return load(context_, desc, read, to.buffer->address() + to.offset);
+  return load(context_, desc, read, to);
 }
 
 std::unique_ptr<Buffer> CpuDevice::adopt(const TensorDesc&, std::span<const std::byte> bytes) {

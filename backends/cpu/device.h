@@ -51,8 +51,14 @@ class CpuDevice final : public Device {
 /// program.cpp
 std::unique_ptr<Program> compile_program(const CpuContext& context, const CompileSpec& spec);
 
-/// load.cpp: reads a weight into the layout that products want, on all threads.
-Status load(const CpuContext& context, const TensorDesc& desc, const ReadFn& read, std::byte* to);
+/// Weights of so many bytes are worth large pages: every step reads all of them, and not from
+/// caches.
+inline constexpr int64_t kWorthLargePages = int64_t{64} << 20;
+
+/// load.cpp: reads a weight into the layout that products want, on all threads. Where these are at
+/// several memory nodes, what a thread multiplies lies at its own.
+Status load(const CpuContext& context, const TensorDesc& desc, const ReadFn& read,
+            const MemoryRef& to);
 
 /// ceilings.cpp
 Ceilings measure(const CpuContext& context);

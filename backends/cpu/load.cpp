@@ -7,6 +7,7 @@
 #include "backends/cpu/device.h"
 #include "backends/cpu/product.h"
 #include "engine/core/checked.h"
+#include "engine/core/platform/large_pages.h"
 
 namespace infer::cpu {
 namespace {
@@ -29,13 +30,23 @@ class FirstFailure {
   Status status_;
 };
 
-Status load_as_it_is(ThreadPool& pool, int64_t bytes, const ReadFn& read, std::byte* to) {
+/// The part of a weight that a thread reads, at `bytes` of its buffer, is touched by this thread
+/// first: so it lies at the thread's memory node. Else the device has done it.
+void take_pages(const ThreadPool& pool, const Buffer& buffer, Range bytes) {
+  if (pool.nodes().empty() || buffer.size() < kWorthLargePages) return;
+  os::take_large_pages(buffer.address() + bytes.begin, bytes.end - bytes.begin,
+                       buffer.size() - bytes.end);
+}
+
+Status load_as_it_is(ThreadPool& pool, int64_t bytes, const ReadFn& read, const MemoryRef& to) {
   FirstFailure failure;
+  std::byte* data = to.buffer->address() + to.offset;
   pool.run([&](int thread) {
     const Range mine = split_range(bytes, thread, pool.size(), 4096);
     if (mine.begin == mine.end) return;
+    take_pages(pool, *to.buffer, {to.offset + mine.begin, to.offset + mine.end});
     failure.add(read(static_cast<uint64_t>(mine.begin),
-                     {to + mine.begin, static_cast<size_t>(mine.end - mine.begin)}));
+                     {data + mine.begin, static_cast<size_t>(mine.end - mine.begin)}));
   });
   return failure.take();
 }
@@ -66,16 +77,27 @@ Status load_groups(const PackedLayout& layout, Range range, const ReadFn& read, 
 
 }  // namespace
 
-Status load(const CpuContext& context, const TensorDesc& desc, const ReadFn& read, std::byte* to) {
+Status load(const CpuContext& context, const TensorDesc& desc, const ReadFn& read,
+            const MemoryRef& to) {
   ThreadPool& pool = *context.pool;
   const Product product = Product::choose(context, desc);
   if (!product.packed) return load_as_it_is(pool, desc.extent_bytes(), read, to);
   const PackedLayout& layout = product.layout;
+  const int64_t matrices = desc.shape[2] * desc.shape[3];
+  // Threads share each matrix, or else all of them, which are longer stretches of the file.
+  const int64_t runs = pool.nodes().empty() ? 1 : matrices;
+  const int64_t count = layout.groups() * (matrices / runs);
   FirstFailure failure;
   pool.run([&](int thread) {
-    const int64_t total = layout.groups() * desc.shape[2] * desc.shape[3];
-    const Range mine = split_range(total, thread, pool.size());
-    if (mine.begin < mine.end) failure.add(load_groups(layout, mine, read, to));
+    const Range mine = split_range(count, thread, pool.size());
+    for (int64_t run = 0; run < runs && mine.begin < mine.end; ++run) {
+      const Range groups{run * count + mine.begin, run * count + mine.end};
+      const int64_t bytes = layout.group_bytes();
+      take_pages(pool, *to.buffer,
+                 {to.offset + groups.begin * bytes, to.offset + groups.end * bytes});
+      Status done = load_groups(layout, groups, read, to.buffer->address() + to.offset);
+      if (!done.ok()) return failure.add(std::move(done));
+    }
   });
   return failure.take();
 }

@@ -54,16 +54,15 @@ class Trial {
         panel_(static_cast<size_t>(Panel::bytes(1, widest_k))),
         sums_(static_cast<size_t>(most_rows)) {}
 
-  /// Seconds that all threads together take for groups [first, first + groups) of `w`.
+  /// Seconds that all threads together take for `groups` groups each, from the first-th on of those
+  /// of `w` that are a thread's.
   double time(const Weights& w, int64_t first, int64_t groups, int streams) {
     const PackedLayout& layout = w.product.layout;
     const auto start = std::chrono::steady_clock::now();
     pool_.run([&](int thread) {
-      const Range mine = split_range(groups, thread, pool_.size());
-      if (mine.begin == mine.end) return;
-      w.product.kernel->run(w.data + (first + mine.begin) * layout.group_bytes(),
-                            mine.end - mine.begin, w.product.k(), {panel_.data(), 1}, streams,
-                            sums_.data() + mine.begin * layout.rows);
+      const int64_t begin = split_range(layout.groups(), thread, pool_.size()).begin + first;
+      w.product.kernel->run(w.data + begin * layout.group_bytes(), groups, w.product.k(),
+                            {panel_.data(), 1}, streams, sums_.data() + begin * layout.rows);
     });
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
@@ -92,12 +91,12 @@ std::optional<int> measure_streams(const CpuContext& context, const CompileSpec&
   // in caches. The ways are compared matrix by matrix.
   Trial trial(*context.pool, widest, most_rows);
   std::vector<double> against_one[kWays];
-  const int64_t piece = kPieceBytes * context.pool->size();
+  const int64_t threads = context.pool->size();
   for (size_t i = 0; i < all.size() && against_one[0].size() < kMostRounds; ++i) {
     const PackedLayout& layout = all[i].product.layout;
-    const int64_t groups = std::min(div_ceil(piece, layout.group_bytes()),
-                                    layout.groups() / static_cast<int64_t>(kWays));
-    if (groups < 4 * context.pool->size()) continue;
+    const int64_t groups = std::min(div_ceil(kPieceBytes, layout.group_bytes()),
+                                    layout.groups() / threads / static_cast<int64_t>(kWays));
+    if (groups < 4) continue;
     double seconds[kWays];
     for (size_t turn = 0; turn < kWays; ++turn) {
       const size_t way = (turn + i) % kWays;

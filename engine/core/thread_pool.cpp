@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
+#include <utility>
 
 #include "engine/core/platform/processor.h"
 
@@ -69,14 +71,33 @@ class Patience {
   Clock::time_point begun_;
 };
 
+/// The index of each thread's node: threads lie evenly among the nodes' processors.
+std::vector<int> spread(int threads, std::span<const os::MemoryNode> nodes) {
+  int64_t processors = 0;
+  for (const os::MemoryNode& node : nodes) processors += std::ssize(node.processors);
+  std::vector<int> node_of;
+  int64_t end = 0;  // of the processors up to this node's
+  for (int n = 0; n < std::ssize(nodes); ++n) {
+    end += std::ssize(nodes[static_cast<size_t>(n)].processors);
+    // Thread t lies in the middle of its part of the processors.
+    while ((2 * std::ssize(node_of) + 1) * processors < 2 * end * threads &&
+           std::ssize(node_of) < threads) {
+      node_of.push_back(n);
+    }
+  }
+  return node_of;
+}
+
 }  // namespace
 
 int available_threads() { return std::min(os::usable_processors(), kMaxThreads); }
 
-ThreadPool::ThreadPool(int threads)
+ThreadPool::ThreadPool(int threads, std::vector<os::MemoryNode> nodes)
     : size_(std::clamp(threads, 1, kMaxThreads)),
       crowded_(size_ > os::usable_processors()),
-      work_(size_) {
+      nodes_(size_ > 1 ? std::move(nodes) : std::vector<os::MemoryNode>()),
+      node_of_(spread(size_, nodes_)),
+      work_(size_, node_of_) {
   threads_.reserve(static_cast<size_t>(size_ - 1));
   try {
     for (int t = 1; t < size_; ++t) threads_.emplace_back([this, t] { worker(t); });
@@ -87,6 +108,11 @@ ThreadPool::ThreadPool(int threads)
 }
 
 ThreadPool::~ThreadPool() { stop(); }
+
+const os::MemoryNode* ThreadPool::node(int thread) const {
+  if (nodes_.empty()) return nullptr;
+  return &nodes_[static_cast<size_t>(node_of_[static_cast<size_t>(thread)])];
+}
 
 void ThreadPool::stop() {
   stop_.store(true);
@@ -111,6 +137,7 @@ void ThreadPool::run_job(JobFn fn, void* job) {
     { const std::lock_guard lock(sleep_mutex_); }
     wake_.notify_all();
   }
+  const os::OnNode here(node(0));
   run_part(0);
   Patience patience(crowded_);
   while (const int left = running_.load(std::memory_order_acquire)) {
@@ -154,6 +181,7 @@ void ThreadPool::barrier() {
 }
 
 void ThreadPool::worker(int thread) {
+  const os::OnNode here(node(thread));
   uint64_t seen = 0;
   for (;;) {
     Patience patience(crowded_);

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/core/platform/memory_nodes.h"
 #include "engine/core/work_share.h"
 
 namespace infer {
@@ -25,13 +26,20 @@ int available_threads();
 /// a job throws, the other threads stop at their next barrier, and run() rethrows the exception.
 class ThreadPool {
  public:
-  /// `threads` is clamped to 1..kMaxThreads. Throws std::system_error if threads cannot be made.
-  explicit ThreadPool(int threads);
+  /// `threads` is clamped to 1..kMaxThreads. They are spread over `nodes`, in proportion to the
+  /// processors there and neighbours together, and run nowhere else within a job. Throws
+  /// std::system_error if threads cannot be made.
+  explicit ThreadPool(int threads, std::vector<os::MemoryNode> nodes = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int size() const { return size_; }
+
+  /// The memory nodes of the threads; none: threads run anywhere.
+  std::span<const os::MemoryNode> nodes() const { return nodes_; }
+  /// The node where a thread runs; null: anywhere.
+  const os::MemoryNode* node(int thread) const;
 
   /// Calls job(thread) for thread = 0..size()−1 and returns when all have ended.
   template <typename Job>
@@ -58,6 +66,8 @@ class ThreadPool {
 
   int size_;
   bool crowded_;  ///< there are more threads than processors
+  std::vector<os::MemoryNode> nodes_;
+  std::vector<int> node_of_;  ///< by thread; empty: no nodes
   WorkShare work_;
   std::vector<std::thread> threads_;
 

@@ -135,13 +135,23 @@ void run(const CpuCall& call) {
     multiply(call, matrices, s.expert, groups, columns, targets, own_scratch);
   };
   const int64_t groups = product.layout.groups();
-  const int64_t total = static_cast<int64_t>(stretches.size()) * groups;
-  const bool small = total * product.layout.group_bytes() < kSharedBytes;
-  call.context.pool->work().share(call.thread, total, small, [&](int64_t begin, int64_t end) {
+  const auto count = static_cast<int64_t>(stretches.size());
+  const bool small = count * groups * product.layout.group_bytes() < kSharedBytes;
+  const auto multiply_groups = [&](int64_t s, int64_t begin, int64_t end) {
+    multiply_stretch(stretches[static_cast<size_t>(s)], {begin, end});
+  };
+  WorkShare& work = call.context.pool->work();
+  if (x.desc.shape[2] <= kOwnRows) {
+    // As they were loaded: the weights of a thread lie at its memory node.
+    work.share_runs(call.thread, count, groups, small, multiply_groups);
+    return;
+  }
+  // Each thread gathers the columns of few experts.
+  work.share(call.thread, count * groups, small, [&](int64_t begin, int64_t end) {
     for (int64_t at = begin; at < end;) {
       const int64_t s = at / groups;
       const int64_t last = std::min(end, (s + 1) * groups);
-      multiply_stretch(stretches[static_cast<size_t>(s)], {at - s * groups, last - s * groups});
+      multiply_groups(s, at - s * groups, last - s * groups);
       at = last;
     }
   });

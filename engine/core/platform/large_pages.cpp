@@ -56,14 +56,15 @@ double usual_seconds() {
 
 }  // namespace
 
-void take_large_pages(std::byte* data, int64_t bytes) {
+void take_large_pages(std::byte* data, int64_t bytes, int64_t behind) {
   constexpr double kSlow = 2;        // times as long as usual
   constexpr int64_t kMostLeft = 64;  // large pages left out after one that was slow
   const int64_t page = large_page();
   if (page == 0) return;
   const auto address = reinterpret_cast<intptr_t>(data);
   int64_t left_out = 0;
-  for (int64_t at = round_up<int64_t>(address, page) - address; at + page <= bytes; at += page) {
+  for (int64_t at = round_up<int64_t>(address, page) - address;
+       at < bytes && at + page <= bytes + behind; at += page) {
     ::madvise(data + at, static_cast<size_t>(page), MADV_HUGEPAGE);
     const auto begun = Clock::now();
     touch(data + at);

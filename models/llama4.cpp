@@ -3,6 +3,7 @@
 // the logarithm of the position. One expert a token, whose weight multiplies what it takes, beside
 // one that every token takes. Meta 2025.
 #include "engine/model/checkpoint.h"
+#include "engine/model/checkpoint_experts.h"
 #include "engine/model/decoder.h"
 
 namespace infer {
@@ -49,21 +50,6 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   model->experts.weights_input = true;
   model->experts.shared_width = model->experts.width;
   return DecoderModel::finish(std::move(model), r);
-}
-
-/// Experts are one tensor, transposed, with the gate's columns before the others.
-void map_experts(CheckpointMap& m, int64_t layer) {
-  const std::string from = layer_name(layer, "feed_forward.experts.");
-  const auto whole = [&](const std::string& name) {
-    const auto shape = m.tensors.shape_of(name);
-    return m.tensors.view(name, {shape[0], shape[1], shape[2]});
-  };
-  const TensorView both = whole(from + "gate_up_proj");
-  const int64_t width = both.shape[0] / 2;
-  m.tensors.put(block_name(layer, "ffn_gate_exps.weight"), both.sliced(0, 0, width).swapped(0, 1));
-  m.tensors.put(block_name(layer, "ffn_up_exps.weight"),
-                both.sliced(0, width, width).swapped(0, 1));
-  m.tensors.put(block_name(layer, "ffn_down_exps.weight"), whole(from + "down_proj").swapped(0, 1));
 }
 
 void map_attention(CheckpointMap& m, int64_t experts) {
@@ -114,7 +100,8 @@ void map(CheckpointMap& m) {
             {"feed_forward.shared_expert.down_proj", "ffn_down_shexp"}});
   m.attention();
   for (int64_t i = 0; i < m.layer_count(); ++i) {
-    if (m.tensors.has(layer_name(i, "feed_forward.router.weight"))) map_experts(m, i);
+    if (m.tensors.has(layer_name(i, "feed_forward.router.weight")))
+      add_transposed_experts(m.tensors, i, "feed_forward.experts");
   }
 }
 

@@ -43,10 +43,23 @@ void map_reranker(CheckpointMap& m) {
       "<|im_start|>assistant\n<think>\n\n</think>\n\n");
 }
 
+constexpr const char* kExperts = "mlp.experts";
+
+/// Whether a layer's experts, of this width, lie transposed. Both forms are published.
+bool lie_transposed(const CheckpointMap& m, int64_t layer, int64_t width) {
+  const std::string in = layer_name(layer, kExperts) + ".";
+  const int64_t inputs = m.tensors.shape_of(layer_name(layer, "mlp.gate.weight"))[0];
+  return m.tensors.has(in + "gate_up_proj") &&
+         (m.tensors.shape_of(in + "gate_up_proj")[0] != inputs ||
+          m.tensors.shape_of(in + "down_proj")[0] != width);
+}
+
 void map(CheckpointMap& m) {
-  const bool routed = m.config.checkpoint() == "Qwen3MoeForCausalLM";
-  const bool sees = m.config.checkpoint() == "Qwen3VLForConditionalGeneration";
-  m.begin({.architecture = routed ? "qwen3moe" : sees ? "qwen3vl" : "qwen3"});
+  const std::string& name = m.config.checkpoint();
+  const bool sees = name.starts_with("Qwen3VL");
+  const bool routed = name.starts_with(sees ? "Qwen3VLMoe" : "Qwen3Moe");
+  m.begin({.architecture =
+               sees ? (routed ? "qwen3vlmoe" : "qwen3vl") : (routed ? "qwen3moe" : "qwen3")});
   if (sees) map_axes(m);
   require_no_window(m);
   m.ends();
@@ -61,14 +74,18 @@ void map(CheckpointMap& m) {
   }
   if (!routed) return map_reranker(m);
   const int64_t experts = map_expert_counts(m);
-  m.config.require(m.config.get_bool("norm_topk_prob", false), "norm_topk_prob false");
-  m.keys.set_int("expert_feed_forward_length",
-                 m.config.need_int("moe_intermediate_size", 1, 1 << 20));
+  m.config.require(m.config.get_bool("norm_topk_prob", sees), "norm_topk_prob false");
+  const int64_t width = m.config.need_int("moe_intermediate_size", 1, 1 << 20);
+  m.keys.set_int("expert_feed_forward_length", width);
   m.layers({{"mlp.gate", "ffn_gate_inp"}});
   for (int64_t i = 0; i < m.layer_count(); ++i) {
     // mlp_only_layers have a feed-forward instead.
-    if (m.tensors.has(layer_name(i, "mlp.gate.weight")))
-      add_experts(m.tensors, i, "mlp.experts", experts);
+    if (!m.tensors.has(layer_name(i, "mlp.gate.weight"))) continue;
+    if (sees && lie_transposed(m, i, width)) {
+      add_transposed_experts(m.tensors, i, kExperts);
+    } else {
+      add_experts(m.tensors, i, kExperts, experts);
+    }
   }
 }
 
@@ -76,9 +93,12 @@ void map(CheckpointMap& m) {
 
 const ArchDef& qwen3_arch() {
   static constexpr const char* kNames[] = {"qwen3", "qwen3moe", "qwen3vl", "qwen3vlmoe"};
-  static constexpr const char* kCheckpoints[] = {"Qwen3ForCausalLM", "Qwen3MoeForCausalLM",
-                                                 "Qwen3Model", "Qwen3ForSequenceClassification",
-                                                 "Qwen3VLForConditionalGeneration"};
+  static constexpr const char* kCheckpoints[] = {"Qwen3ForCausalLM",
+                                                 "Qwen3MoeForCausalLM",
+                                                 "Qwen3Model",
+                                                 "Qwen3ForSequenceClassification",
+                                                 "Qwen3VLForConditionalGeneration",
+                                                 "Qwen3VLMoeForConditionalGeneration"};
   static const ArchDef def{kNames, create, kCheckpoints, map};
   return def;
 }

@@ -133,6 +133,9 @@ std::unique_ptr<Engine> load_engine(const ModelArgs& args);
 
 /// "--image FILE", which may be given several times.
 void declare_images(Options options, std::vector<std::string>& files);
+/// Where there are images, but nothing that reads them, takes what lies with the model. Throws
+/// Failure if that is nothing.
+void choose_vision(ModelArgs& model, const std::vector<std::string>& images);
 /// Reads these files for the model. Throws Failure.
 std::vector<ModelImage> read_images(Engine& engine, const std::vector<std::string>& files);
 

@@ -296,6 +296,7 @@ int load_and_converse(ChatArgs& args) {
   if (args.escape && args.system_file.empty()) args.system = unescaped(args.system);
   if (args.escape && args.prompt) args.prompt = unescaped(*args.prompt);
   choose_model_silently(args.model);
+  choose_vision(args.model, args.images);
   const std::string source = template_source(args.chat_template);
   if (const std::string stop = template_stop(args.chat_template); !stop.empty()) {
     args.generate.stop.push_back(stop);

@@ -59,6 +59,7 @@ std::vector<int32_t> read_tokens(const EvalArgs& args) {
 int run_eval(EvalArgs& args) {
   require_model(args.model);
   if (args.logits.empty()) usage("no output given: use --logits FILE");
+  choose_vision(args.model, args.images);
   std::vector<int32_t> tokens = read_tokens(args);
   if (tokens.empty()) usage("there are no tokens to evaluate");
   LoadOptions& load = args.model.load;

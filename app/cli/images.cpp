@@ -1,13 +1,29 @@
 // Images that commands take.
 #include "cli/arguments.h"
 #include "cli/failure.h"
+#include "cli/output.h"
 
 namespace infer::cli {
 
 void declare_images(Options options, std::vector<std::string>& files) {
   options.add("--image", "FILE", files,
-              "An image for the prompt, as PNG, JPEG or WebP; with --mmproj. May be given several "
-              "times");
+              "An image for the prompt, as PNG, JPEG or WebP. May be given several times. Read by "
+              "--mmproj, or by what lies with the model");
+}
+
+void choose_vision(ModelArgs& model, const std::vector<std::string>& images) {
+  if (images.empty() || !model.load.vision.empty()) return;
+  model.load.vision = find_vision(model.path);
+  if (model.load.vision.empty()) {
+    throw Failure(
+        kExitBadFile,
+        fmt::format("--image: nothing reads images for {}: expected --mmproj FILE, or one "
+                    "file mmproj*.gguf beside it",
+                    printable(model.path)));
+  }
+  if (!model.quiet && model.load.vision != model.path) {
+    note("images are read by {}", printable(model.load.vision));
+  }
 }
 
 std::vector<ModelImage> read_images(Engine& engine, const std::vector<std::string>& files) {

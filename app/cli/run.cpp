@@ -219,6 +219,7 @@ int run_prompt(RunArgs& args) {
   if (args.escape) prompt = unescaped(prompt);
   choose_model(args.model);
 
+  choose_vision(args.model, args.images);
   args.model.load.parallel = std::max(args.model.load.parallel, static_cast<int32_t>(seeds.size()));
   const std::unique_ptr<Engine> engine = load_engine(args.model);
   require_biased_tokens(args.generate.sampling, engine->vocabulary_size());

@@ -25,6 +25,11 @@ CheckpointConfig::CheckpointConfig(const Metadata& raw) : values_(raw) {
   if (const Result<std::string> name = checkpoint_class(values_); name) checkpoint_ = *name;
 }
 
+CheckpointConfig::CheckpointConfig(const Metadata& raw, const std::string& section)
+    : values_(raw), prefix_(std::string(kWhole) + section + ".") {
+  if (const Result<std::string> name = checkpoint_class(values_); name) checkpoint_ = *name;
+}
+
 Result<std::string> checkpoint_class(const Metadata& raw) {
   INFER_TRY(const std::vector<std::string>* names, raw.get_strings("hf.config.architectures"));
   if (names == nullptr || names->empty()) {

@@ -27,6 +27,8 @@ class CheckpointConfig {
  public:
   /// `raw`: the source's metadata.
   explicit CheckpointConfig(const Metadata& raw);
+  /// The keys of this section of config.json.
+  CheckpointConfig(const Metadata& raw, const std::string& section);
 
   /// checkpoint_class(); empty if there is none.
   const std::string& checkpoint() const { return checkpoint_; }

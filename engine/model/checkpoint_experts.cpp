@@ -45,6 +45,20 @@ void add_experts(CheckpointTensors& tensors, int64_t layer, const std::string& i
   stack(names.down, "down_exps");
 }
 
+void add_transposed_experts(CheckpointTensors& tensors, int64_t layer, const std::string& in) {
+  const auto transposed = [&](const char* part) {
+    const std::string name = layer_name(layer, in) + "." + part;
+    const std::array<int64_t, kMaxDims> shape = tensors.shape_of(name);
+    return tensors.view(name, {shape[0], shape[1], shape[2]}).swapped(0, 1);
+  };
+  const std::string to = fmt::format("blk.{}.ffn_", layer);
+  const TensorView both = transposed("gate_up_proj");
+  const int64_t width = both.shape[1] / 2;
+  tensors.put(to + "gate_exps.weight", both.sliced(1, 0, width));
+  tensors.put(to + "up_exps.weight", both.sliced(1, width, width));
+  tensors.put(to + "down_exps.weight", transposed("down_proj"));
+}
+
 int64_t map_expert_counts(CheckpointMap& m) {
   const char* const name = m.config.has("num_experts") ? "num_experts" : "num_local_experts";
   const int64_t experts = m.config.need_int(name, 1, 65536);

@@ -24,6 +24,9 @@ enum class DeepseekRouting : uint8_t { v2, v3, mistral };
 /// rows first, `in`.down_proj; or ExpertNames::both of each expert).
 void add_experts(CheckpointTensors& tensors, int64_t layer, const std::string& in, int64_t count,
                  const ExpertNames& names = {});
+/// The same of all experts at once, transposed: `in`.gate_up_proj, whose rows are the columns of
+/// the gate and then the others, and `in`.down_proj.
+void add_transposed_experts(CheckpointTensors& tensors, int64_t layer, const std::string& in);
 /// Writes how many experts there are (num_experts, which transformers 5 renamed) and how many a
 /// token takes. Returns the first.
 int64_t map_expert_counts(CheckpointMap& m);

@@ -31,10 +31,16 @@ std::string layer_name(int64_t layer, const std::string& part) {
 }
 
 CheckpointTensors::CheckpointTensors(const WeightSource& raw, CheckpointConfig& config,
-                                     std::optional<DType> matrices)
-    : raw_(raw), config_(config), matrices_(matrices), used_(raw.weights().size()) {
+                                     std::string root)
+    : raw_(raw), config_(config), used_(raw.weights().size()), root_(std::move(root)) {
   const std::span<const Weight> all = raw_.weights();
   for (size_t i = 0; i < all.size(); ++i) by_name_.emplace(all[i].name, static_cast<int32_t>(i));
+}
+
+CheckpointTensors::CheckpointTensors(const WeightSource& raw, CheckpointConfig& config,
+                                     std::optional<DType> matrices)
+    : CheckpointTensors(raw, config, std::string()) {
+  matrices_ = matrices;
   const auto holds_table = [&](const char* root) {
     return std::ranges::any_of(
         kTables, [&](const char* table) { return by_name_.contains(std::string(root) + table); });
@@ -347,11 +353,6 @@ void CheckpointTensors::split_rows(const std::string& from,
 
 bool CheckpointTensors::is_ignored(const std::string& name) const {
   if (name.ends_with(".rotary_emb.inv_freq")) return true;  // follows from the configuration
-  if (std::ranges::any_of(kTowers, [&](const std::string prefix) {
-        return name.starts_with(prefix) || name.starts_with("model." + prefix);
-      })) {
-    return true;
-  }
   return std::ranges::any_of(ignored_prefixes_, [&](const std::string& prefix) {
     return name.starts_with(root_ + prefix) || name.starts_with(prefix);
   });
@@ -361,13 +362,29 @@ void CheckpointTensors::ignore(const std::string& name) {
   if (const int32_t index = find(name); index >= 0) used_[static_cast<size_t>(index)] = true;
 }
 
+void CheckpointTensors::refuse_unused(size_t index) {
+  if (used_[index] || is_ignored(raw_.weights()[index].name)) return;
+  config_.fail_with(error(StatusCode::unsupported, "{}: tensor '{}' has no place in a {}",
+                          config_.source(), printable(raw_.weights()[index].name),
+                          printable(config_.checkpoint())));
+}
+
 void CheckpointTensors::require_all_used() {
-  const std::span<const Weight> all = raw_.weights();
-  for (size_t i = 0; i < all.size() && ok(); ++i) {
-    if (used_[i] || is_ignored(all[i].name)) continue;
-    config_.fail_with(error(StatusCode::unsupported, "{}: tensor '{}' has no place in a {}",
-                            config_.source(), printable(all[i].name),
-                            printable(config_.checkpoint())));
+  for (size_t i = 0; i < used_.size() && ok(); ++i) {
+    const std::string& name = raw_.weights()[i].name;
+    const bool sees = std::ranges::any_of(kTowers, [&](const std::string prefix) {
+      return name.starts_with(prefix) || name.starts_with("model." + prefix);
+    });
+    if (!sees) refuse_unused(i);
+  }
+}
+
+void CheckpointTensors::require_used(std::initializer_list<const char*> prefixes) {
+  for (size_t i = 0; i < used_.size() && ok(); ++i) {
+    const std::string& name = raw_.weights()[i].name;
+    if (std::ranges::any_of(prefixes, [&](const char* p) { return name.starts_with(root_ + p); })) {
+      refuse_unused(i);
+    }
   }
 }
 

@@ -46,6 +46,8 @@ class CheckpointTensors {
   /// stored one.
   CheckpointTensors(const WeightSource& raw, CheckpointConfig& config,
                     std::optional<DType> matrices);
+  /// The same for a part of a checkpoint: names begin after `root`. Matrices keep their type.
+  CheckpointTensors(const WeightSource& raw, CheckpointConfig& config, std::string root);
 
   /// How many heads interleave_q and interleave_k mean.
   void set_heads(int64_t queries, int64_t keys);
@@ -102,6 +104,8 @@ class CheckpointTensors {
   bool ok() const { return config_.status().ok(); }
   /// A failure if a tensor has found no place.
   void require_all_used();
+  /// The same of those whose names begin with one of these, behind the root.
+  void require_used(std::initializer_list<const char*> prefixes);
   /// Of matrices, by type.
   const std::map<DType, int64_t>& elements() const { return elements_; }
   std::vector<MappedTensor> take() { return std::move(tensors_); }
@@ -109,6 +113,7 @@ class CheckpointTensors {
  private:
   const Weight& raw(int32_t index) const { return raw_.weights()[static_cast<size_t>(index)]; }
   bool is_ignored(const std::string& name) const;
+  void refuse_unused(size_t index);
   std::string full_name(const std::string& name) const;
   /// −1 if absent.
   int32_t find(const std::string& name) const;

@@ -7,6 +7,7 @@
 #include "engine/core/checked.h"
 #include "engine/core/file.h"
 #include "engine/model/mapped_source.h"
+#include "engine/model/tower_checkpoint.h"
 #include "engine/quant/quant.h"
 
 namespace infer {
@@ -63,7 +64,8 @@ Result<TensorView> sorted_by_patch(const std::string& path, std::span<const Weig
 }  // namespace
 
 Result<std::unique_ptr<WeightSource>> open_tower(const std::string& path) {
-  INFER_TRY(std::unique_ptr<WeightSource> raw, open_model(path));
+  INFER_TRY(std::unique_ptr<WeightSource> raw, open_model(path, ModelParts::weights));
+  if (raw->metadata().has("hf.checkpoint")) return map_tower(std::move(raw));
   Metadata metadata = raw->metadata();
   INFER_TRY(const std::optional<std::string> name, metadata.get_string("general.architecture"));
   if (name.value_or("") != "clip") {

@@ -86,10 +86,14 @@ class Tower : public Model {
   std::vector<float> line_end_;
 };
 
+class TowerMap;
+
 /// A vision tower with a projector of its own.
 struct TowerDef {
   std::span<const char* const> projectors;  ///< values of clip.projector_type
   Result<std::unique_ptr<Tower>> (*create)(const WeightSource& source);
+  std::span<const char* const> checkpoints;  ///< classes of Hugging Face checkpoints that have it
+  void (*map)(TowerMap& m);                  ///< tower_checkpoint.h
 };
 
 /// TowerDef::create of a tower that its constructor reads.
@@ -104,9 +108,10 @@ Result<std::unique_ptr<Tower>> create_tower(const WeightSource& source) {
 /// Generated from the files in models/towers.
 std::span<const TowerDef* const> all_towers();
 
-/// Opens a GGUF file with a vision tower ("mmproj"), for read_tower() and the tower's graph:
-/// kernels of convolutions over whole patches are matrices. Errors: those of open_model(); bad_file
-/// if the file holds no tower.
+/// Opens a vision tower for read_tower() and the tower's graph: a GGUF file ("mmproj"), or a
+/// Hugging Face checkpoint that has one beside its text. Kernels of convolutions over whole patches
+/// are matrices. Errors: those of open_model() and map_tower(); bad_file if the file holds no
+/// tower.
 Result<std::unique_ptr<WeightSource>> open_tower(const std::string& path);
 
 /// The tower of a source of open_tower(). Errors: unsupported, with the known projectors; bad_file.

@@ -25,10 +25,10 @@ std::vector<DType> WeightSource::types() const {
 namespace {
 
 /// With the first format that recognises it.
-Result<std::unique_ptr<WeightSource>> open_known(const std::string& path) {
+Result<std::unique_ptr<WeightSource>> open_known(const std::string& path, ModelParts parts) {
   std::string names;
   for (const FormatDef* format : all_formats()) {
-    if (format->recognise(path)) return format->open(path);
+    if (format->recognise(path)) return format->open(path, parts);
     names += names.empty() ? format->name : std::string(", ") + format->name;
   }
   return fail(StatusCode::bad_file, "{}: not a model file: expected one of {}", path, names);
@@ -36,8 +36,8 @@ Result<std::unique_ptr<WeightSource>> open_known(const std::string& path) {
 
 }  // namespace
 
-Result<std::unique_ptr<WeightSource>> open_model(const std::string& path) {
-  if (is_memory_path(path)) return open_known(path);
+Result<std::unique_ptr<WeightSource>> open_model(const std::string& path, ModelParts parts) {
+  if (is_memory_path(path)) return open_known(path, parts);
   const os::Answer<os::FileInfo> info = os::examine(path);
   if (!info) return fail(StatusCode::not_found, "{}: no such file or directory", path);
   if (const std::error_code refused = os::check_readable(path)) {
@@ -47,7 +47,7 @@ Result<std::unique_ptr<WeightSource>> open_model(const std::string& path) {
     return fail(StatusCode::bad_file,
                 "{}: expected a model file or a directory, found a pipe, device or socket", path);
   }
-  return open_known(path);
+  return open_known(path, parts);
 }
 
 Result<TokenizerSpec> open_vocabulary(const std::string& path) {

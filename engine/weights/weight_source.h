@@ -56,12 +56,18 @@ class WeightSource {
   std::vector<DType> types() const;
 };
 
+/// What is read of a model.
+enum class ModelParts : uint8_t {
+  all,
+  weights,  ///< without a vocabulary that lies in files of its own
+};
+
 /// A file format. One folder in formats/ each; the build lists them (all_formats).
 struct FormatDef {
   const char* name;  ///< "GGUF"
   /// True if the path looks like this format, by its first bytes or its files, never only by name.
   bool (*recognise)(const std::string& path);
-  Result<std::unique_ptr<WeightSource>> (*open)(const std::string& path);
+  Result<std::unique_ptr<WeightSource>> (*open)(const std::string& path, ModelParts parts);
   /// Begins a file of this format with this metadata. Null if the format cannot be written.
   Result<std::unique_ptr<WeightSink>> (*create)(const std::string& path,
                                                 const Metadata& metadata) = nullptr;
@@ -75,7 +81,8 @@ std::span<const FormatDef* const> all_formats();
 
 /// Opens a model with the format that recognises it. Errors: not_found if the path does not exist;
 /// bad_file, with what was expected, if no format recognises it; those of the format.
-Result<std::unique_ptr<WeightSource>> open_model(const std::string& path);
+Result<std::unique_ptr<WeightSource>> open_model(const std::string& path,
+                                                 ModelParts parts = ModelParts::all);
 
 /// The vocabulary of a path whose weights are missing or not supported. Errors: not_found if no
 /// format can read the vocabulary alone.

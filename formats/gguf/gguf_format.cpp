@@ -19,10 +19,15 @@ bool starts_with_magic(const std::string& path) {
   return file->read_at(0, start).ok() && std::memcmp(start, gguf::kMagic, sizeof(start)) == 0;
 }
 
+/// The vocabulary is among the file's metadata.
+Result<std::unique_ptr<WeightSource>> open(const std::string& path, ModelParts) {
+  return gguf::open_source(path);
+}
+
 }  // namespace
 
 const FormatDef& gguf_format() {
-  static constexpr FormatDef def{"GGUF", starts_with_magic, gguf::open_source, create_gguf};
+  static constexpr FormatDef def{"GGUF", starts_with_magic, open, create_gguf};
   return def;
 }
 

@@ -147,7 +147,7 @@ class SafetensorsSource final : public WeightSource {
 
 class Opener {
  public:
-  explicit Opener(const std::string& path) : metadata_(path) {
+  Opener(const std::string& path, ModelParts parts) : parts_(parts), metadata_(path) {
     tokenizer_.source = path;
     tokenizer_.model = "none";
   }
@@ -314,6 +314,14 @@ class Opener {
     if (is_file(generation)) {
       INFER_CHECK(read_json_file(generation, "hf.generation_config.", metadata_));
     }
+    // How images are scaled; newer files say it of all that a model takes.
+    for (const char* name : {"preprocessor_config", "processor_config"}) {
+      const std::string path = directory + "/" + name + ".json";
+      if (is_file(path)) {
+        INFER_CHECK(read_json_file(path, std::string("hf.") + name + ".", metadata_));
+      }
+    }
+    if (parts_ == ModelParts::weights) return {};
     INFER_TRY_S(tokenizer_, read_tokenizer(directory, metadata_));
     return read_chat_templates(directory);
   }
@@ -348,6 +356,7 @@ class Opener {
     }
   }
 
+  ModelParts parts_;
   Metadata metadata_;
   TokenizerSpec tokenizer_;
   std::vector<StoredTensor> stored_;
@@ -369,8 +378,8 @@ bool recognise(const std::string& path) {
   return file && looks_like_header(*file);
 }
 
-Result<std::unique_ptr<WeightSource>> open_source(const std::string& path) {
-  return Opener(path).open();
+Result<std::unique_ptr<WeightSource>> open_source(const std::string& path, ModelParts parts) {
+  return Opener(path, parts).open();
 }
 
 Result<TokenizerSpec> open_vocabulary(const std::string& path) {

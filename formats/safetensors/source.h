@@ -21,11 +21,13 @@ bool recognise(const std::string& path);
 ///   hf.metadata.KEY           the weights' `__metadata__`
 ///   hf.config.KEY             config.json, flattened as json_file.h says
 ///   hf.generation_config.KEY  generation_config.json
+///   hf.preprocessor_config.KEY, hf.processor_config.KEY   the files of these names
 ///   hf.tokenizer_config.chat_template, hf.chat_templates.NAME   (Jinja)
 /// The vocabulary is what tokenizer_json.h says. not_found, io, bad_file or unsupported, naming the
 /// file and what is wrong. map() is unsupported for weights whose type is widened or that lie
 /// unaligned.
-Result<std::unique_ptr<WeightSource>> open_source(const std::string& path);
+Result<std::unique_ptr<WeightSource>> open_source(const std::string& path,
+                                                  ModelParts parts = ModelParts::all);
 
 /// The vocabulary of a directory that holds a tokenizer.json or tokenizer.model, whatever else is
 /// in it; not_found without these files. Failures as tokenizer_json.h says.

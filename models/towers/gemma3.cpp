@@ -1,7 +1,10 @@
 // The tower of Gemma 3 (Gemma Team 2025): SigLIP (Zhai et al. 2023), a pre-norm encoder with
 // learned positions, over an image of one size. Squares of patches are averaged, and projected
 // after a norm. The tokens of an image see each other.
+#include <algorithm>
+
 #include "engine/model/tower.h"
+#include "engine/model/tower_checkpoint.h"
 #include "engine/model/tower_patches.h"
 #include "engine/model/vision_block.h"
 
@@ -72,11 +75,46 @@ class Gemma3 final : public Tower {
   std::vector<float> table_;  ///< [patches][width]: learned places, row by row
 };
 
+void map(TowerMap& m) {
+  m.begin({.projector = "gemma3", .activation = "gelu_pytorch_tanh"});
+  m.keys.set_float("vision.attention.layer_norm_epsilon",
+                   m.config.get_float("layer_norm_eps", 1e-6));
+  const int64_t side = m.config.get_int("image_size", 224, 1, 1 << 14);
+  m.keys.set_int("vision.image_size", side);
+  // Results of a side are as many as the root of all of them.
+  const int64_t results = m.whole_int("mm_tokens_per_image", 256, 1, 1 << 20);
+  int64_t across = 1;
+  while (across * across < results) ++across;
+  m.keys.set_int("vision.projector.scale_factor",
+                 std::clamp<int64_t>(side / m.patch() / across, 1, 64));
+  std::string tower = "vision_tower.vision_model.";
+  if (!m.tensors.has(tower + "post_layernorm.weight")) tower = "vision_tower.";
+  m.patches(tower + "embeddings.patch_embedding", 1);
+  m.tensors.copy(tower + "embeddings.position_embedding.weight", "v.position_embd.weight");
+  m.layers(tower + "encoder.layers.", {{"layer_norm1", "ln1"},
+                                       {"layer_norm2", "ln2"},
+                                       {"self_attn.q_proj", "attn_q"},
+                                       {"self_attn.k_proj", "attn_k"},
+                                       {"self_attn.v_proj", "attn_v"},
+                                       {"self_attn.out_proj", "attn_out"},
+                                       {"mlp.fc1", "ffn_up"},
+                                       {"mlp.fc2", "ffn_down"}});
+  m.tensor(tower + "post_layernorm", "v.post_ln");
+  m.tensors.ignore_prefix(tower + "head.");  // makes one vector of an image
+  m.tensors.copy("multi_modal_projector.mm_soft_emb_norm.weight", "mm.soft_emb_norm.weight",
+                 Change::add_one);
+  const std::string projection = "multi_modal_projector.mm_input_projection_weight";
+  const int64_t made = m.tensors.shape_of(projection)[0];  // its rows are columns
+  m.tensors.put("mm.input_projection.weight",
+                m.tensors.view(projection, {made, m.width()}).swapped(0, 1));
+}
+
 }  // namespace
 
 const TowerDef& gemma3_tower() {
   static constexpr const char* kProjectors[] = {"gemma3"};
-  static const TowerDef def{kProjectors, create_tower<Gemma3>};
+  static constexpr const char* kCheckpoints[] = {"Gemma3ForConditionalGeneration"};
+  static const TowerDef def{kProjectors, create_tower<Gemma3>, kCheckpoints, map};
   return def;
 }
 

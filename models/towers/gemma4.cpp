@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "engine/model/tower.h"
+#include "engine/model/tower_checkpoint.h"
 #include "engine/model/tower_patches.h"
 #include "engine/model/vision_block.h"
 
@@ -197,11 +198,52 @@ class Gemma4 final : public Tower {
   std::unordered_map<std::string, Bounds> bounds_;  ///< by product
 };
 
+void map(TowerMap& m) {
+  m.begin({.projector = "gemma4v", .activation = "gelu_pytorch_tanh"});
+  m.keys.set_float("vision.attention.layer_norm_epsilon", m.config.get_float("rms_norm_eps", 1e-6));
+  m.keys.set_int("vision.projector.scale_factor",
+                 m.config.get_int("pooling_kernel_size", 3, 1, 64));
+  const std::string tower = "vision_tower.";
+  // The colours of a pixel lie together, and become those of a patch one after the other.
+  constexpr int64_t kColours = 3;
+  const int64_t area = m.patch() * m.patch();
+  const TensorView kernel =
+      m.tensors.view(tower + "patch_embedder.input_proj.weight", {kColours, area, m.width()});
+  m.tensors.put_parts("v.patch_embd.weight", {kernel.swapped(0, 1)}, {kColours * area, m.width()});
+  m.tensors.copy(tower + "patch_embedder.position_embedding_table", "v.position_embd.weight");
+  const std::initializer_list<TensorName> products = {
+      {"self_attn.q_proj", "attn_q"}, {"self_attn.k_proj", "attn_k"},
+      {"self_attn.v_proj", "attn_v"}, {"self_attn.o_proj", "attn_out"},
+      {"mlp.gate_proj", "ffn_gate"},  {"mlp.up_proj", "ffn_up"},
+      {"mlp.down_proj", "ffn_down"}};
+  for (int64_t layer = 0; layer < m.layer_count(); ++layer) {
+    for (const TensorName& product : products) {
+      const std::string from =
+          tower + "encoder.layers." + std::to_string(layer) + "." + product.from + ".";
+      const std::string to = vision_name(layer, product.to) + ".";
+      m.tensors.copy(from + "linear.weight", to + "weight");
+      for (const char* bound : {"input_min", "input_max", "output_min", "output_max"}) {
+        m.tensors.copy(from + bound, to + bound);
+      }
+    }
+  }
+  m.layers(tower + "encoder.layers.", {{"input_layernorm", "ln1"},
+                                       {"pre_feedforward_layernorm", "ln2"},
+                                       {"post_attention_layernorm", "attn_post_norm"},
+                                       {"post_feedforward_layernorm", "ffn_post_norm"},
+                                       {"self_attn.q_norm", "attn_q_norm"},
+                                       {"self_attn.k_norm", "attn_k_norm"}});
+  m.tensors.copy(tower + "std_bias", "v.std_bias");
+  m.tensors.copy(tower + "std_scale", "v.std_scale");
+  m.tensor("embed_vision.embedding_projection", "mm.input_projection");
+}
+
 }  // namespace
 
 const TowerDef& gemma4_tower() {
   static constexpr const char* kProjectors[] = {"gemma4v"};
-  static const TowerDef def{kProjectors, create_tower<Gemma4>};
+  static constexpr const char* kCheckpoints[] = {"Gemma4ForConditionalGeneration"};
+  static const TowerDef def{kProjectors, create_tower<Gemma4>, kCheckpoints, map};
   return def;
 }
 

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/core/file.h"
 #include "engine/model/tower.h"
+#include "engine/model/tower_checkpoint.h"
 #include "engine/model/tower_patches.h"
 #include "engine/model/vision_block.h"
 
@@ -91,11 +93,52 @@ class Pixtral final : public Tower {
   int64_t edge_ = 1;  ///< pixels of the longer side at most
 };
 
+void map(TowerMap& m) {
+  m.begin({.projector = "pixtral", .clip_colours = true});
+  const std::string activation = m.config.get_string("hidden_act", "gelu");
+  m.config.require(activation == "gelu" || activation == "silu",
+                   "the tower's hidden_act '" + printable(activation) + "'");
+  m.keys.set_bool("use_silu", activation == "silu");
+  m.config.require(m.whole_int("vision_feature_layer", -1, -1024, 1024) == -1,
+                   "a vision_feature_layer that is not the last one");
+  m.keys.set_float("vision.attention.layer_norm_epsilon", 1e-5);
+  m.keys.set_int("vision.image_size", m.config.need_int("image_size", 1, 1 << 14));
+  const double base = m.config.get_float("rope_theta", 10000.0);
+  m.keys.set_float("rope.freq_base", m.config.get_float("rope_parameters.rope_theta", base));
+  const int64_t merged = m.whole_int("spatial_merge_size", 2, 1, 8);
+  m.keys.set_int("vision.spatial_merge_size", merged);
+  const int64_t heads = m.config.need_int("num_attention_heads", 1, 4096);
+  m.tensors.set_heads(heads, heads);
+  m.patches("vision_tower.patch_conv", 1);
+  m.tensor("vision_tower.ln_pre", "v.pre_ln");
+  m.layers("vision_tower.transformer.layers.",
+           {{"attention_norm", "ln1"},
+            {"ffn_norm", "ln2"},
+            {"attention.q_proj", "attn_q", Change::interleave_q},
+            {"attention.k_proj", "attn_k", Change::interleave_k},
+            {"attention.v_proj", "attn_v"},
+            {"attention.o_proj", "attn_out"},
+            {"feed_forward.gate_proj", "ffn_gate"},
+            {"feed_forward.up_proj", "ffn_up"},
+            {"feed_forward.down_proj", "ffn_down"}});
+  m.tensor("multi_modal_projector.norm", "mm.input_norm");
+  m.tensor("multi_modal_projector.linear_1", "mm.1");
+  m.tensor("multi_modal_projector.linear_2", "mm.2");
+  if (merged == 1) return;
+  // Columns are those of merged patches element by element, and become those of patch by patch.
+  const int64_t patches = merged * merged;
+  const TensorView all = m.tensors.view("multi_modal_projector.patch_merger.merging_layer.weight",
+                                        {patches, m.width(), m.width()});
+  m.tensors.put_parts("mm.patch_merger.weight", {all.swapped(0, 1)},
+                      {patches * m.width(), m.width()});
+}
+
 }  // namespace
 
 const TowerDef& pixtral_tower() {
   static constexpr const char* kProjectors[] = {"pixtral"};
-  static const TowerDef def{kProjectors, create_tower<Pixtral>};
+  static constexpr const char* kCheckpoints[] = {"Mistral3ForConditionalGeneration"};
+  static const TowerDef def{kProjectors, create_tower<Pixtral>, kCheckpoints, map};
   return def;
 }
 

@@ -2,8 +2,10 @@
 // with 2-D RoPE, in the second one with RMSNorm, SwiGLU, and layers whose patches see their window
 // alone. Four patches, two by two, make one result.
 #include <algorithm>
+#include <iterator>
 
 #include "engine/model/tower.h"
+#include "engine/model/tower_checkpoint.h"
 #include "engine/model/tower_patches.h"
 #include "engine/model/vision_block.h"
 
@@ -82,11 +84,55 @@ Result<std::unique_ptr<Tower>> create(const WeightSource& source) {
   return tower;
 }
 
+/// Which layers see the whole image: every so many.
+void map_windows(TowerMap& m) {
+  const std::vector<int64_t> whole = m.config.get_ints("fullatt_block_indexes");
+  const int64_t period = whole.empty() ? 0 : whole.front() + 1;
+  bool even = period > 0;
+  int64_t wanted = 0;
+  for (int64_t layer = period - 1; even && layer < m.layer_count(); layer += period) {
+    even = wanted < std::ssize(whole) && whole[static_cast<size_t>(wanted++)] == layer;
+  }
+  m.config.require(even && wanted == std::ssize(whole),
+                   "fullatt_block_indexes that do not name every n-th layer");
+  m.keys.set_int("vision.n_wa_pattern", std::max<int64_t>(period, 1));
+  m.keys.set_int("vision.window_size", m.config.get_int("window_size", 112, 1, 1 << 14));
+}
+
+void map(TowerMap& m) {
+  const bool windows = m.config.checkpoint() == "Qwen2_5_VLForConditionalGeneration";
+  m.begin({.projector = windows ? "qwen2.5vl_merger" : "qwen2vl_merger",
+           .activation = windows ? "silu" : "quick_gelu",
+           .layers = "depth",
+           .heads = "num_heads",
+           .width = windows ? "hidden_size" : "embed_dim",
+           .clip_colours = true});
+  m.pixel_limits();
+  m.keys.set_float("vision.attention.layer_norm_epsilon", 1e-6);
+  m.keys.set_int("vision.spatial_merge_size", m.config.get_int("spatial_merge_size", 2, 1, 8));
+  if (windows) map_windows(m);
+  m.patches("visual.patch_embed.proj", m.config.get_int("temporal_patch_size", 2, 1, 2));
+  m.layers("visual.blocks.", {{"norm1", "ln1"},
+                              {"norm2", "ln2"},
+                              {"attn.qkv", "attn_qkv"},
+                              {"attn.proj", "attn_out"},
+                              {"mlp.fc1", "ffn_up"},
+                              {"mlp.fc2", "ffn_down"},
+                              {"mlp.gate_proj", "ffn_gate"},
+                              {"mlp.up_proj", "ffn_up"},
+                              {"mlp.down_proj", "ffn_down"}});
+  m.tensor("visual.merger.ln_q", "v.post_ln");
+  m.tensor("visual.merger.mlp.0", "mm.0");
+  m.tensor("visual.merger.mlp.2", "mm.2");
+}
+
 }  // namespace
 
 const TowerDef& qwen2_vl_tower() {
   static constexpr const char* kProjectors[] = {"qwen2vl_merger", "qwen2.5vl_merger"};
-  static const TowerDef def{kProjectors, create};
+  static constexpr const char* kCheckpoints[] = {"Qwen2VLForConditionalGeneration",
+                                                 "Qwen2_5_VLForConditionalGeneration"};
+  static const TowerDef def{kProjectors, create, kCheckpoints, map};
   return def;
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "engine/model/tower.h"
+#include "engine/model/tower_checkpoint.h"
 #include "engine/model/tower_patches.h"
 #include "engine/model/vision_block.h"
 
@@ -139,11 +140,51 @@ class Qwen3Vl final : public Tower {
   std::vector<float> table_;     ///< [side · side][embedding]
 };
 
+void map(TowerMap& m) {
+  m.begin({.projector = "qwen3vl_merger",
+           .activation = "gelu_pytorch_tanh",
+           .layers = "depth",
+           .heads = "num_heads"});
+  m.pixel_limits();
+  m.keys.set_float("vision.attention.layer_norm_epsilon", 1e-6);
+  m.keys.set_int("vision.spatial_merge_size", m.config.get_int("spatial_merge_size", 2, 1, 8));
+  m.patches("visual.patch_embed.proj", m.config.get_int("temporal_patch_size", 2, 1, 2));
+  m.tensors.copy("visual.pos_embed.weight", "v.position_embd.weight");
+  m.layers("visual.blocks.", {{"norm1", "ln1"},
+                              {"norm2", "ln2"},
+                              {"attn.qkv", "attn_qkv"},
+                              {"attn.proj", "attn_out"},
+                              {"mlp.linear_fc1", "ffn_up"},
+                              {"mlp.linear_fc2", "ffn_down"}});
+  m.tensor("visual.merger.norm", "v.post_ln");
+  m.tensor("visual.merger.linear_fc1", "mm.0");
+  m.tensor("visual.merger.linear_fc2", "mm.2");
+  std::vector<bool> further(static_cast<size_t>(m.layer_count()));
+  int64_t count = 0;
+  for (const int64_t layer : m.config.get_ints("deepstack_visual_indexes")) {
+    // They are added in the order of the layers.
+    const bool known = layer >= 0 && layer < m.layer_count() &&
+                       std::ranges::count(further.begin() + layer, further.end(), true) == 0;
+    m.config.require(known, "deepstack_visual_indexes with " + std::to_string(layer));
+    if (!known) return;
+    further[static_cast<size_t>(layer)] = true;
+    const std::string from = "visual.deepstack_merger_list." + std::to_string(count++) + ".";
+    const std::string to = "v.deepstack." + std::to_string(layer) + ".";
+    m.tensor(from + "norm", to + "norm");
+    m.tensor(from + "linear_fc1", to + "fc1");
+    m.tensor(from + "linear_fc2", to + "fc2");
+  }
+  if (count > 0) m.keys.set_flags("vision.is_deepstack_layers", further);
+}
+
 }  // namespace
 
 const TowerDef& qwen3_vl_tower() {
   static constexpr const char* kProjectors[] = {"qwen3vl_merger"};
-  static const TowerDef def{kProjectors, create_tower<Qwen3Vl>};
+  static constexpr const char* kCheckpoints[] = {
+      "Qwen3VLForConditionalGeneration", "Qwen3VLMoeForConditionalGeneration",
+      "Qwen3_5ForConditionalGeneration", "Qwen3_5MoeForConditionalGeneration"};
+  static const TowerDef def{kProjectors, create_tower<Qwen3Vl>, kCheckpoints, map};
   return def;
 }
 

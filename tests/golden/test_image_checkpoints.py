@@ -34,15 +34,17 @@ LAYER = {"input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm",
          "mlp.down_proj": "ffn_down"}
 
 
-def random_model(layers, deepstack, side, words):
+def random_model(layers, deepstack, side, words, experts=None):
+    """experts: further keys of a text model with experts."""
     text, tower = make_vision.text_model()[0], make_vision.tower()[0]
     key = lambda name: text["qwen3vl." + name]
     sees = lambda name: tower["clip.vision." + name]
     rope = {"rope_type": "default", "rope_theta": key("rope.freq_base"), "mrope_interleaved": True,
             "mrope_section": key("rope.dimension_sections")[:3]}
     torch.manual_seed(7)
-    model = transformers.Qwen3VLForConditionalGeneration(transformers.Qwen3VLConfig(
-        text_config=dict(
+    family = "Qwen3VL" if experts is None else "Qwen3VLMoe"
+    config = getattr(transformers, family + "Config")(
+        text_config=(experts or {}) | dict(
             vocab_size=key("vocab_size"), hidden_size=key("embedding_length"),
             intermediate_size=key("feed_forward_length"), num_hidden_layers=layers,
             num_attention_heads=key("attention.head_count"),
@@ -58,7 +60,9 @@ def random_model(layers, deepstack, side, words):
             hidden_act="gelu_pytorch_tanh"),
         image_token_id=words("<|image_pad|>"), video_token_id=words("<|video_pad|>"),
         vision_start_token_id=words("<|vision_start|>"),
-        vision_end_token_id=words("<|vision_end|>")))
+        vision_end_token_id=words("<|vision_end|>"))
+    config._experts_implementation = "eager"  # the others have no float64
+    model = getattr(transformers, family + "ForConditionalGeneration")(config)
     with torch.no_grad():
         for name, weight in model.named_parameters():
             if weight.dim() > 1:

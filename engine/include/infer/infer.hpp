@@ -191,6 +191,11 @@ struct ModelDescription {
 /// this build does not have: `unsupported` then says so, and unknown fields are 0 or empty.
 INFER_API Result<ModelDescription> describe_model(const std::string& path);
 
+/// What may read images for a model, for LoadOptions::vision: a Hugging Face directory itself, if
+/// it says how images are scaled; beside a GGUF file the one file whose name begins with "mmproj"
+/// and ends with ".gguf". Empty: there is none, or there are several. Opens neither.
+INFER_API std::string find_vision(const std::string& path);
+
 /// The memory that Engine::load() would use. Reads only the file's header. does_not_fit: the
 /// message says whether the weights or the context are too large; alternatives() says what would
 /// fit.

@@ -24,7 +24,9 @@ def read(path):
     start = 8 + int.from_bytes(data[:8], "little")
     kinds = {name: kind for kind, name in KINDS.items()}
     tensors = {}
-    for name, entry in json.loads(data[8:start]).items():
+    header = json.loads(data[8:start])
+    header.pop("__metadata__", None)
+    for name, entry in header.items():
         begin, end = (start + offset for offset in entry["data_offsets"])
         tensors[name] = np.frombuffer(data[begin:end], "<" + kinds[entry["dtype"]]).reshape(entry["shape"])
     return tensors

@@ -1,0 +1,146 @@
+#include "engine/model/tower_checkpoint.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "engine/core/file.h"
+#include "engine/model/mapped_source.h"
+#include "engine/model/tower.h"
+
+namespace infer {
+namespace {
+
+constexpr int64_t kMaxCount = int64_t{1} << 20;
+/// What the names of a tower's tensors begin with.
+constexpr std::initializer_list<const char*> kParts = {"visual.", "vision_tower.",
+                                                       "multi_modal_projector.", "embed_vision."};
+constexpr const char* kRoot = "model.";
+
+std::string root_of(const WeightSource& raw) {
+  const bool below = std::ranges::any_of(raw.weights(), [](const Weight& weight) {
+    return std::ranges::any_of(
+        kParts, [&](const std::string part) { return weight.name.starts_with(kRoot + part); });
+  });
+  return below ? kRoot : "";
+}
+
+}  // namespace
+
+TowerMap::TowerMap(const WeightSource& raw)
+    : config(raw.metadata(), "vision_config"),
+      keys(raw.metadata().source()),
+      tensors(raw, config, root_of(raw)) {}
+
+const MetaValue* TowerMap::processor(const std::string& key) const {
+  for (const char* file : {"hf.preprocessor_config.", "hf.processor_config.image_processor."}) {
+    if (const MetaValue* value = config.values().find(file + key); value != nullptr) return value;
+  }
+  return nullptr;
+}
+
+int64_t TowerMap::whole_int(const std::string& key, int64_t absent, int64_t min, int64_t max) {
+  return config.take(config.values().get_int("hf.config." + key, min, max), absent);
+}
+
+void TowerMap::begin(const TowerFamily& family) {
+  keys.set_architecture("clip");
+  keys.set_string("projector_type", family.projector);
+  keys.set_bool("has_vision_encoder", true);
+  if (*family.activation != 0) {
+    const std::string activation = config.get_string("hidden_act", family.activation);
+    config.require(activation == family.activation,
+                   "the tower's hidden_act '" + printable(activation) + "'");
+  }
+  layers_ = config.need_int(family.layers, 1, 1024);
+  width_ = config.need_int(family.width, 1, kMaxCount);
+  patch_ = config.need_int("patch_size", 1, 256);
+  const int64_t ratio = config.get_int("mlp_ratio", 4, 1, 64);
+  keys.set_int("vision.block_count", layers_);
+  keys.set_int("vision.embedding_length", width_);
+  keys.set_int("vision.feed_forward_length",
+               config.get_int("intermediate_size", ratio * width_, 1, kMaxCount));
+  keys.set_int("vision.attention.head_count", config.need_int(family.heads, 1, 4096));
+  keys.set_int("vision.patch_size", patch_);
+  const int64_t text = whole_int("hidden_size", 0, 1, kMaxCount);
+  keys.set_int("vision.projection_dim", whole_int("text_config.hidden_size", text, 1, kMaxCount));
+
+  const std::vector<double> mean{0.48145466, 0.4578275, 0.40821073};
+  const std::vector<double> deviation{0.26862954, 0.26130258, 0.27577711};
+  for (const auto& [key, clip] : {std::pair{"image_mean", mean}, {"image_std", deviation}}) {
+    const std::string to = std::string("clip.vision.") + key;
+    if (const MetaValue* value = processor(key); value != nullptr) {
+      keys.set_whole(to, *value);
+    } else if (family.clip_colours) {
+      keys.set_whole(to, clip);
+    }
+  }
+}
+
+void TowerMap::pixel_limits() {
+  for (const auto& [to, own, general] : {std::tuple{"min_pixels", "min_pixels", "shortest_edge"},
+                                         {"max_pixels", "max_pixels", "longest_edge"}}) {
+    const MetaValue* value = processor(own);
+    if (value == nullptr) value = processor(std::string("size.") + general);
+    if (value != nullptr) keys.set_whole(std::string("clip.vision.image_") + to, *value);
+  }
+}
+
+void TowerMap::layers(const std::string& prefix, std::initializer_list<TensorName> names) {
+  for (int64_t i = 0; i < layers_; ++i) {
+    for (const TensorName& name : names) {
+      const std::string from = prefix + std::to_string(i) + "." + name.from;
+      const std::string to = fmt::format("v.blk.{}.{}", i, name.to);
+      tensors.copy(from + ".weight", to + ".weight", name.change);
+      tensors.copy(from + ".bias", to + ".bias", name.change);
+    }
+  }
+}
+
+void TowerMap::tensor(const std::string& from, const std::string& to) {
+  tensors.copy(from + ".weight", to + ".weight");
+  tensors.copy(from + ".bias", to + ".bias");
+}
+
+void TowerMap::patches(const std::string& name, int64_t frames) {
+  constexpr int64_t kColours = 3;
+  const int64_t area = patch_ * patch_;
+  const TensorView all = tensors.view(name + ".weight", {area, frames, kColours, width_});
+  for (int64_t frame = 0; frame < frames && tensors.ok(); ++frame) {
+    const std::string to = frame == 0 ? "v.patch_embd" : fmt::format("v.patch_embd_{}", frame);
+    tensors.put_parts(to + ".weight", {all.sliced(1, frame, 1)}, {kColours * area, width_});
+  }
+  tensors.copy(name + ".bias", "v.patch_embd.bias");
+}
+
+Result<std::unique_ptr<WeightSource>> TowerMap::result(std::unique_ptr<WeightSource> raw) {
+  tensors.require_used(kParts);
+  keys.add_general(tensors.elements());
+  if (!config.status().ok()) return tl::unexpected(config.status());
+  return std::make_unique<MappedSource>(std::move(raw), keys.take(), TokenizerSpec(),
+                                        tensors.take());
+}
+
+Result<std::unique_ptr<WeightSource>> map_tower(std::unique_ptr<WeightSource> raw) {
+  const std::string& source = raw->metadata().source();
+  INFER_TRY(const std::vector<std::string>* classes,
+            raw->metadata().get_strings("hf.config.architectures"));
+  const std::string name = classes == nullptr || classes->empty() ? "" : classes->front();
+  std::string known;
+  for (const TowerDef* tower : all_towers()) {
+    for (const char* candidate : tower->checkpoints) {
+      if (name == candidate) {
+        TowerMap map(*raw);
+        tower->map(map);
+        return map.result(std::move(raw));
+      }
+      known += (known.empty() ? "" : ", ") + std::string(candidate);
+    }
+  }
+  return fail(
+      StatusCode::unsupported,
+      "{}: config.json: architecture '{}': no vision tower of it is supported; supported: {}",
+      source, printable(name), known);
+}
+
+}  // namespace infer

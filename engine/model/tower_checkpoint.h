@@ -1,0 +1,73 @@
+// How the tower of a Hugging Face checkpoint becomes what the towers read: the keys, names and
+// layouts of a file with a tower, as llama.cpp's converter makes them. Each tower's file in
+// models/towers says it for its checkpoints.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <string>
+
+#include "engine/model/checkpoint.h"
+
+namespace infer {
+
+/// What the checkpoints of a tower have in common. Keys are those of `vision_config`.
+struct TowerFamily {
+  const char* projector = "";   ///< clip.projector_type
+  const char* activation = "";  ///< expected; "": not looked at
+  const char* layers = "num_hidden_layers";
+  const char* heads = "num_attention_heads";
+  const char* width = "hidden_size";
+  bool clip_colours = false;  ///< CLIP's mean and deviation, where the checkpoint does not say
+};
+
+/// A checkpoint, and the tower that is made of it. Names of tensors begin after "model.", where the
+/// checkpoint has that. The first failure is kept, later calls do nothing that matters.
+class TowerMap {
+ public:
+  /// `raw` lives longer.
+  explicit TowerMap(const WeightSource& raw);
+  TowerMap(const TowerMap&) = delete;
+  TowerMap& operator=(const TowerMap&) = delete;
+
+  CheckpointConfig config;    ///< of `vision_config`
+  CheckpointKeys keys;        ///< behind "clip."
+  CheckpointTensors tensors;  ///< without those of the text
+
+  /// The projector and the usual keys: layers, widths, heads, patches, colours.
+  void begin(const TowerFamily& family);
+  /// How many pixels an image may have, where preprocessor_config.json says it.
+  void pixel_limits();
+  /// A number beside `vision_config`.
+  int64_t whole_int(const std::string& key, int64_t absent, int64_t min, int64_t max);
+
+  /// Tensors of every layer, "<prefix><layer>.<from>", with their biases.
+  void layers(const std::string& prefix, std::initializer_list<TensorName> names);
+  /// One tensor with its bias.
+  void tensor(const std::string& from, const std::string& to);
+  /// The kernels of patches as matrices, of so many images of a video, with their bias.
+  void patches(const std::string& name, int64_t frames);
+
+  int64_t layer_count() const { return layers_; }
+  int64_t width() const { return width_; }
+  int64_t patch() const { return patch_; }
+
+  /// `raw`: what it was made for. Errors: the first failure; unsupported for a tensor of a tower
+  /// that has found no place.
+  Result<std::unique_ptr<WeightSource>> result(std::unique_ptr<WeightSource> raw);
+
+ private:
+  /// What the image processor's configuration has under this key; null: nothing.
+  const MetaValue* processor(const std::string& key) const;
+
+  int64_t layers_ = 0;
+  int64_t width_ = 1;
+  int64_t patch_ = 1;
+};
+
+/// The tower of a checkpoint that was opened as it is. Errors: unsupported with the known classes;
+/// bad_file naming what is missing or wrong.
+Result<std::unique_ptr<WeightSource>> map_tower(std::unique_ptr<WeightSource> raw);
+
+}  // namespace infer

@@ -1,0 +1,161 @@
+"""Hugging Face directories with the vision towers of GGUF files: the same weights under the names
+and in the layouts of the checkpoints. Their text is left out, as a tower needs none of it."""
+
+import json
+
+import numpy as np
+
+from . import safetensors
+
+ROPE_BLOCK = {"attn_qkv": "attn.qkv", "attn_out": "attn.proj", "ln1": "norm1", "ln2": "norm2"}
+QWEN3_BLOCK = ROPE_BLOCK | {"ffn_up": "mlp.linear_fc1", "ffn_down": "mlp.linear_fc2"}
+SIGLIP_BLOCK = {"ln1": "layer_norm1", "ln2": "layer_norm2", "attn_q": "self_attn.q_proj",
+                "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj",
+                "attn_out": "self_attn.out_proj", "ffn_up": "mlp.fc1", "ffn_down": "mlp.fc2"}
+PIXTRAL_BLOCK = {"ln1": "attention_norm", "ln2": "ffn_norm", "attn_q": "attention.q_proj",
+                 "attn_k": "attention.k_proj", "attn_v": "attention.v_proj",
+                 "attn_out": "attention.o_proj", "ffn_gate": "feed_forward.gate_proj",
+                 "ffn_up": "feed_forward.up_proj", "ffn_down": "feed_forward.down_proj"}
+GEMMA4_PRODUCTS = {"attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj",
+                   "attn_v": "self_attn.v_proj", "attn_out": "self_attn.o_proj",
+                   "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj",
+                   "ffn_down": "mlp.down_proj"}
+GEMMA4_NORMS = {"ln1": "input_layernorm", "ln2": "pre_feedforward_layernorm",
+                "attn_post_norm": "post_attention_layernorm",
+                "ffn_post_norm": "post_feedforward_layernorm", "attn_q_norm": "self_attn.q_norm",
+                "attn_k_norm": "self_attn.k_norm"}
+
+
+def separated(x, heads):
+    """Rows of q or k whose turned pairs are neighbours → half a head apart."""
+    return x.reshape(heads, x.shape[0] // heads // 2, 2, -1).swapaxes(1, 2).reshape(x.shape)
+
+
+class Checkpoint:
+    """What becomes of one tower: config.json, preprocessor_config.json, tensors."""
+
+    def __init__(self, keys, tensors, architecture):
+        self.keys, self.given = keys, dict(tensors)
+        self.tensors = {}
+        self.config = {"architectures": [architecture],
+                       "text_config": {"hidden_size": self.key("projection_dim")},
+                       "vision_config": {"patch_size": self.key("patch_size"),
+                                         "intermediate_size": self.key("feed_forward_length")}}
+        self.processor = {name: self.key(name) for name in ("image_mean", "image_std")}
+
+    def key(self, name, absent=None):
+        return self.keys.get("clip.vision." + name, absent)
+
+    def says(self, **values):
+        self.config["vision_config"] |= values
+
+    def usual(self):
+        self.says(hidden_size=self.key("embedding_length"),
+                  num_hidden_layers=self.key("block_count"),
+                  num_attention_heads=self.key("attention.head_count"))
+
+    def take(self, ours, theirs):
+        for part in ("weight", "bias"):
+            if f"{ours}.{part}" in self.given:
+                self.tensors[f"{theirs}.{part}"] = self.given.pop(f"{ours}.{part}")
+
+    def blocks(self, prefix, names):
+        for block in range(self.key("block_count")):
+            for ours, theirs in names.items():
+                self.take(f"v.blk.{block}.{ours}", f"{prefix}{block}.{theirs}")
+
+    def write(self, folder, root="", dtype=np.float32):
+        assert not self.given, list(self.given)
+        folder.mkdir()
+        (folder / "config.json").write_text(json.dumps(self.config))
+        (folder / "preprocessor_config.json").write_text(json.dumps(self.processor))
+        safetensors.write(folder / "model.safetensors",
+                          {root + name: x.astype(dtype) for name, x in self.tensors.items()})
+
+
+def qwen3(keys, tensors):
+    m = Checkpoint(keys, tensors, "Qwen3VLForConditionalGeneration")
+    flags = m.key("is_deepstack_layers")
+    layers = [i for i, flag in enumerate(flags) if flag]
+    m.says(depth=m.key("block_count"), hidden_size=m.key("embedding_length"),
+           num_heads=m.key("attention.head_count"), temporal_patch_size=2,
+           spatial_merge_size=m.key("spatial_merge_size"), hidden_act="gelu_pytorch_tanh",
+           deepstack_visual_indexes=layers)
+    m.processor["size"] = {"shortest_edge": m.key("image_min_pixels"),
+                           "longest_edge": m.key("image_max_pixels")}
+    kernels = [m.given.pop("v.patch_embd.weight" + end) for end in ("", ".1")]
+    m.tensors["visual.patch_embed.proj.weight"] = np.stack(kernels, axis=2)
+    m.tensors["visual.patch_embed.proj.bias"] = m.given.pop("v.patch_embd.bias")
+    m.take("v.position_embd", "visual.pos_embed")
+    m.blocks("visual.blocks.", QWEN3_BLOCK)
+    m.take("v.post_ln", "visual.merger.norm")
+    m.take("mm.0", "visual.merger.linear_fc1")
+    m.take("mm.2", "visual.merger.linear_fc2")
+    for i, layer in enumerate(layers):
+        for ours, theirs in {"norm": "norm", "fc1": "linear_fc1", "fc2": "linear_fc2"}.items():
+            m.take(f"v.deepstack.{layer}.{ours}", f"visual.deepstack_merger_list.{i}.{theirs}")
+    return m
+
+
+def gemma3(keys, tensors):
+    """The norm's weights are changed in `tensors` to what the checkpoint's less one come back to."""
+    m = Checkpoint(keys, tensors, "Gemma3ForConditionalGeneration")
+    m.usual()
+    side = m.key("image_size")
+    m.says(image_size=side)
+    m.config["mm_tokens_per_image"] = (
+        side // m.key("patch_size") // m.key("projector.scale_factor")) ** 2
+    v, mm = "vision_tower.vision_model.", "multi_modal_projector."
+    m.take("v.patch_embd", v + "embeddings.patch_embedding")
+    m.take("v.position_embd", v + "embeddings.position_embedding")
+    m.blocks(v + "encoder.layers.", SIGLIP_BLOCK)
+    m.take("v.post_ln", v + "post_layernorm")
+    norm = "mm.soft_emb_norm.weight"
+    less = (m.given.pop(norm) - 1).astype(np.float32)
+    tensors[norm] = less + np.float32(1)
+    m.tensors[mm + "mm_soft_emb_norm.weight"] = less
+    m.tensors[mm + "mm_input_projection_weight"] = m.given.pop("mm.input_projection.weight")
+    return m
+
+
+def pixtral(keys, tensors):
+    m = Checkpoint(keys, tensors, "Mistral3ForConditionalGeneration")
+    m.usual()
+    m.says(image_size=m.key("image_size"),
+           hidden_act="silu" if keys.get("clip.use_silu") else "gelu")
+    m.config["spatial_merge_size"] = m.key("spatial_merge_size", 1)
+    m.given.pop("v.token_embd.img_break", None)  # the text's embedding has it
+    for name, x in m.given.items():
+        if ".attn_q." in name or ".attn_k." in name:
+            m.given[name] = separated(x, m.key("attention.head_count"))
+    v, mm = "vision_tower.", "multi_modal_projector."
+    m.take("v.patch_embd", v + "patch_conv")
+    m.take("v.pre_ln", v + "ln_pre")
+    m.blocks(v + "transformer.layers.", PIXTRAL_BLOCK)
+    m.take("mm.input_norm", mm + "norm")
+    m.take("mm.patch_merger", mm + "patch_merger.merging_layer")
+    m.take("mm.1", mm + "linear_1")
+    m.take("mm.2", mm + "linear_2")
+    return m
+
+
+def gemma4(keys, tensors):
+    m = Checkpoint(keys, tensors, "Gemma4ForConditionalGeneration")
+    m.usual()
+    m.says(pooling_kernel_size=m.key("projector.scale_factor"))
+    v = "vision_tower."
+    kernel = m.given.pop("v.patch_embd.weight").transpose(0, 2, 3, 1)
+    m.tensors[v + "patch_embedder.input_proj.weight"] = kernel.reshape(len(kernel), -1)
+    m.tensors[v + "patch_embedder.position_embedding_table"] = m.given.pop("v.position_embd.weight")
+    m.blocks(v + "encoder.layers.", GEMMA4_NORMS)
+    m.blocks(v + "encoder.layers.",
+             {ours: theirs + ".linear" for ours, theirs in GEMMA4_PRODUCTS.items()})
+    for name in [name for name in m.given if name.endswith(("_min", "_max"))]:
+        _, _, block, product, bound = name.split(".")
+        m.tensors[f"{v}encoder.layers.{block}.{GEMMA4_PRODUCTS[product]}.{bound}"] = m.given.pop(
+            name).reshape(())
+    for name in ("std_bias", "std_scale"):
+        if "v." + name in m.given:
+            m.tensors[v + name] = m.given.pop("v." + name)
+    m.take("mm.input_projection", "embed_vision.embedding_projection")
+    return m

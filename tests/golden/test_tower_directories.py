@@ -1,0 +1,216 @@
+"""Towers in Hugging Face directories: the same bits as from GGUF files, and directories in which
+something is missing or wrong."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+np = pytest.importorskip("numpy")
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
+
+from tests.golden.reference import (  # noqa: E402
+    gguf, make_towers, make_vision, png, safetensors, tower_checkpoints)
+
+if not os.environ.get("INFER_BIN"):
+    pytest.skip("INFER_BIN does not name the program", allow_module_level=True)
+
+KINDS = {  # text, tower, its checkpoint, the token of an image, the size of one
+    "qwen3": (make_vision.text_model, make_vision.tower, tower_checkpoints.qwen3, "<|image_pad|>",
+              (96, 64)),
+    "gemma3": (make_towers.gemma3_text, make_towers.gemma3_tower, tower_checkpoints.gemma3,
+               "<start_of_image>", (32, 32)),
+    "mistral3": (make_towers.mistral3_text, lambda: make_towers.pixtral_tower(break_row=False),
+                 tower_checkpoints.pixtral, "[IMG]", (64, 48)),
+    "pixtral": (make_towers.mistral3_text,
+                lambda: make_towers.pixtral_tower(merged=1, break_row=False, silu=False),
+                tower_checkpoints.pixtral, "[IMG]", (32, 24)),
+    "gemma4": (make_towers.gemma4_text, make_towers.gemma4_tower, tower_checkpoints.gemma4,
+               "<|image|>", (60, 36)),
+    "gemma4-large": (lambda: make_towers.gemma4_text(True),
+                     lambda: make_towers.gemma4_tower(large=True), tower_checkpoints.gemma4,
+                     "<|image|>", (60, 36)),
+}
+
+
+class Pair:
+    """A text model, its tower as a file, and as a checkpoint."""
+
+    def __init__(self, folder, name, dtype=np.float32):
+        text, tower, checkpoint, mark, size = KINDS[name]
+        self.folder = folder
+        metadata, tensors = text()
+        gguf.write(folder / "model.gguf", metadata, tensors)
+        keys, tensors = tower()
+        tensors = {name: x.astype(dtype).astype(np.float32) for name, x in tensors.items()}
+        self.checkpoint = checkpoint(keys, tensors)
+        gguf.write(folder / "tower.gguf", keys, tensors)
+        (folder / "image.png").write_bytes(png.encode(png.blocks(*size, seed=3, side=5)))
+        self.tokens = f"5,{metadata['tokenizer.ggml.tokens'].index(mark)},6,70"
+
+    def evaluate(self, *options):
+        out = self.folder / "out.f32"
+        out.unlink(missing_ok=True)
+        done = subprocess.run(
+            [os.environ["INFER_BIN"], "eval", "-m", self.folder / "model.gguf", "--image",
+             self.folder / "image.png", "--tokens", self.tokens, "--logits", out, "-c", "128",
+             "--image-max-tokens", "16", *options],
+            capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
+        self.error = (done.stderr.decode().splitlines() or [""])[-1]
+        return done.returncode, out.read_bytes() if out.exists() else b""
+
+    def tower(self, name):
+        code, logits = self.evaluate("--mmproj", self.folder / name)
+        assert code == 0 and logits, self.error
+        return logits
+
+    def refused(self, *named, code=3):
+        """A checkpoint as it is now. named: what the message names."""
+        self.checkpoint.write(self.folder / "dir")
+        found, _ = self.evaluate("--mmproj", self.folder / "dir")
+        assert found == code and self.error.startswith("infer: error: "), (found, self.error)
+        for each in (str(self.folder / "dir"), *named):
+            assert each in self.error, self.error
+        shutil.rmtree(self.folder / "dir")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("root", ["", "model."])
+def test_the_same_bits_as_a_file(tmp_path, kind, root):
+    pair = Pair(tmp_path, kind)
+    pair.checkpoint.write(tmp_path / "dir", root)
+    assert pair.tower("dir") == pair.tower("tower.gguf")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_half_precision(tmp_path, kind):
+    pair = Pair(tmp_path, kind, np.float16)
+    pair.checkpoint.write(tmp_path / "dir", dtype=np.float16)
+    told = np.frombuffer(pair.tower("dir"), "<f4")
+    wanted = np.frombuffer(pair.tower("tower.gguf"), "<f4")
+    assert ((told - wanted) ** 2).sum() <= 1e-6 * (wanted ** 2).sum()
+
+
+@pytest.fixture
+def pair(tmp_path, request):
+    return Pair(tmp_path, getattr(request, "param", "qwen3"))
+
+
+def only(*names):
+    return pytest.mark.parametrize("pair", names, indirect=True)
+
+
+@only(*KINDS)
+def test_no_tensor_may_be_missing(pair):
+    m = pair.checkpoint
+    for name in list(m.tensors):
+        # What may be absent: biases, bounds, and with them what they stand beside.
+        if name.endswith((".bias", "_min", "_max", "std_bias", "std_scale")) or ".norm" in name:
+            continue
+        if "blocks.1" in name or "layers.1" in name:  # like those of the first one
+            continue
+        kept = m.tensors.pop(name)
+        pair.refused("is missing")
+        m.tensors[name] = kept
+
+
+def test_unknown_tensors_are_refused(pair):
+    pair.checkpoint.tensors["visual.blocks.0.attn.gate.weight"] = np.ones((4, 4))
+    pair.refused("visual.blocks.0.attn.gate.weight", "has no place")
+
+
+def test_shapes(pair):
+    m = pair.checkpoint
+    name = "visual.patch_embed.proj.weight"
+    m.tensors[name] = m.tensors[name][:, :, :1]
+    pair.refused(name, "expected")
+
+
+@pytest.mark.parametrize("key", ["depth", "hidden_size", "num_heads", "patch_size"])
+def test_keys_that_are_needed(pair, key):
+    m = pair.checkpoint
+    for wrong in (None, 0, -1, 1 << 40, "many", 1.5):
+        m.says(**{key: wrong})
+        pair.refused(f"hf.config.vision_config.{key}")
+
+
+def test_widths_have_to_agree(pair):
+    pair.checkpoint.config["text_config"]["hidden_size"] += 4
+    pair.refused()
+
+
+@pytest.mark.parametrize("layers", [[9], [-1], [1, 0], [0, 0], ["x"], [1 << 40]])
+def test_layers_that_are_added(pair, layers):
+    pair.checkpoint.says(deepstack_visual_indexes=layers)
+    pair.refused("deepstack_visual_indexes")
+
+
+def test_activations(pair):
+    pair.checkpoint.says(hidden_act="relu")
+    pair.refused("hidden_act 'relu'")
+
+
+@pytest.mark.parametrize("wrong", [[0.5], "grey", [0.5, 0.5, 0.0], {}])
+def test_colours(pair, wrong):
+    pair.checkpoint.processor["image_std"] = wrong
+    if wrong == {}:  # nothing is said of them
+        pair.checkpoint.write(pair.folder / "dir")
+        assert pair.evaluate("--mmproj", pair.folder / "dir")[0] == 0
+    else:
+        pair.refused("image_std")
+
+
+@pytest.mark.parametrize("wrong", [-1, "large", 1 << 60])
+def test_pixels(pair, wrong):
+    pair.checkpoint.processor["size"] = {"shortest_edge": 1, "longest_edge": wrong}
+    pair.refused("max_pixels")
+
+
+def test_newer_files_say_it_of_the_whole(pair):
+    pair.checkpoint.write(pair.folder / "dir")
+    path = pair.folder / "dir" / "preprocessor_config.json"
+    (pair.folder / "dir" / "processor_config.json").write_text(
+        json.dumps({"image_processor": json.loads(path.read_text())}))
+    path.unlink()
+    assert pair.tower("dir") == pair.tower("tower.gguf")
+
+
+def test_a_processor_that_is_no_json(pair):
+    pair.checkpoint.write(pair.folder / "dir")
+    (pair.folder / "dir" / "preprocessor_config.json").write_text('{"image_mean": [')
+    assert pair.evaluate("--mmproj", pair.folder / "dir")[0] == 3
+    assert "preprocessor_config.json" in pair.error
+
+
+@pytest.mark.parametrize("architecture", ["LlamaForCausalLM", "", None])
+def test_models_that_do_not_see(pair, architecture):
+    pair.checkpoint.config["architectures"] = [] if architecture is None else [architecture]
+    pair.refused("Qwen3VLForConditionalGeneration")
+
+
+@only("mistral3")
+def test_features_of_another_layer(pair):
+    pair.checkpoint.config["vision_feature_layer"] = -2
+    pair.refused("vision_feature_layer")
+
+
+def test_other_directories(pair):
+    (pair.folder / "empty").mkdir()
+    assert pair.evaluate("--mmproj", pair.folder / "empty")[0] in (2, 3)
+    assert str(pair.folder / "empty") in pair.error
+
+
+def test_what_lies_with_the_model(pair):
+    """--image without --mmproj."""
+    wanted = pair.tower("tower.gguf")
+    code, _ = pair.evaluate()
+    assert code == 3 and "mmproj" in pair.error
+    shutil.copy(pair.folder / "tower.gguf", pair.folder / "mmproj-F16.gguf")
+    assert pair.evaluate() == (0, wanted)
+    shutil.copy(pair.folder / "tower.gguf", pair.folder / "mmproj-other.gguf")
+    code, _ = pair.evaluate()
+    assert code == 3 and "--mmproj" in pair.error

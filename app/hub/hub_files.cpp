@@ -47,6 +47,12 @@ bool is_model(std::string_view path) {
          name.find("IMATRIX") == std::string::npos;
 }
 
+/// A GGUF file that reads images for a model. infer::find_vision() knows them by these names.
+bool is_tower(std::string_view path) {
+  const std::string name = upper(file_name(path));
+  return name.ends_with(".GGUF") && name.starts_with("MMPROJ");
+}
+
 /// The length of a quantisation's name at the beginning of a text in capitals; 0: there is none.
 size_t quant_length(std::string_view text) {
   size_t end = 0;
@@ -124,6 +130,20 @@ Result<Chosen> with_parts(const ModelName& wanted, const HubFile& file,
   return chosen;
 }
 
+/// Adds what reads images for the chosen model, if the model's folder has it: of several files that
+/// of F16, which all devices read fast, else the first.
+void add_tower(Chosen& chosen, const std::vector<HubFile>& files) {
+  const auto folder = [](std::string_view path) { return path.substr(0, path.rfind('/') + 1); };
+  std::vector<const HubFile*> towers;
+  for (const HubFile& file : files) {
+    if (is_tower(file.path) && folder(file.path) == folder(chosen.model)) towers.push_back(&file);
+  }
+  const auto order = [](const HubFile* file) {
+    return std::pair(quant_of(file->path) != "F16", file->path);
+  };
+  if (!towers.empty()) chosen.files.push_back(**std::ranges::min_element(towers, {}, order));
+}
+
 /// Of the candidates those whose quantisation is called exactly that; else those with the word.
 std::vector<const HubFile*> with_quant(const std::vector<const HubFile*>& candidates,
                                        std::string_view quant) {
@@ -140,10 +160,17 @@ std::vector<const HubFile*> with_quant(const std::vector<const HubFile*>& candid
 }
 
 Result<Chosen> choose_folder(const ModelName& wanted, const std::vector<HubFile>& files) {
-  constexpr std::array<std::string_view, 9> kBeside = {
-      "config.json",         "tokenizer.json",          "tokenizer.model",
-      "added_tokens.json",   "tokenizer_config.json",   "generation_config.json",
-      "chat_template.jinja", "special_tokens_map.json", "model.safetensors.index.json"};
+  constexpr std::array<std::string_view, 11> kBeside = {"config.json",
+                                                        "tokenizer.json",
+                                                        "tokenizer.model",
+                                                        "added_tokens.json",
+                                                        "tokenizer_config.json",
+                                                        "generation_config.json",
+                                                        "chat_template.jinja",
+                                                        "special_tokens_map.json",
+                                                        "model.safetensors.index.json",
+                                                        "preprocessor_config.json",
+                                                        "processor_config.json"};
   const auto has = [&](std::string_view name) {
     return std::ranges::find(files, name, &HubFile::path) != files.end();
   };
@@ -303,7 +330,9 @@ Result<Chosen> choose(const ModelName& wanted, const std::vector<HubFile>& files
                fmt::format("{}: several files match: {}; choose one with -hff FILE",
                            wanted.repository, listed(found, true))));
   }
-  return with_parts(wanted, *found.front(), files);
+  Result<Chosen> chosen = with_parts(wanted, *found.front(), files);
+  if (chosen) add_tower(*chosen, files);
+  return chosen;
 }
 
 }  // namespace infer::hub

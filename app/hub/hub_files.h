@@ -56,9 +56,10 @@ struct Chosen {
 };
 
 /// The files of the model that the user asks for, with all parts of a split file. Without a
-/// quantisation and a file: the GGUF file of Q4_K_M, else of Q8_0, else the first one. If there is
-/// no GGUF file: the files of a Hugging Face directory that the engine reads. Errors: not_found,
-/// which lists the existing files.
+/// quantisation and a file: the GGUF file of Q4_K_M, else of Q8_0, else the first one. Unless a
+/// file is named, also the one beside it that reads images (mmproj). If there is no GGUF file: the
+/// files of a Hugging Face directory that the engine reads. Errors: not_found, which lists the
+/// existing files.
 Result<Chosen> choose(const ModelName& wanted, const std::vector<HubFile>& files);
 
 }  // namespace infer::hub

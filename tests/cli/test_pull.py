@@ -66,7 +66,22 @@ def test_the_quantisation_is_chosen_by_its_name(hub, wanted, path):
                  "tiny-UD-Q4_K_M.gguf", "BF16/t-bf16.gguf", "README.md", "config.json"):
         hub.put(name, name.encode())
     assert pulled(wanted)["path"].endswith(f"/{COMMIT}/{path}")
-    assert len(blobs(hub)) == 1
+    assert len(blobs(hub)) == (1 if "/" in path else 2)  # with what reads images beside the model
+
+
+@pytest.mark.parametrize("names, wanted", [
+    (["mmproj-b-f16.gguf", "mmproj-a-F32.gguf", "mmproj-c-F16.gguf"], "mmproj-b-f16.gguf"),
+    (["mmproj-model.gguf", "mmproj-BF16.gguf"], "mmproj-BF16.gguf"),
+    (["sub/mmproj-F16.gguf", "mmproj.gguf", "x-mmproj-F16.gguf"], "mmproj.gguf"),
+    (["sub/mmproj-F16.gguf", "mmproj.txt"], None)])
+def test_what_reads_images_is_fetched_as_well(hub, names, wanted):
+    for name in ("tiny-Q4_0.gguf", *names):
+        hub.put(name, name.encode())
+    report = pulled(REPO)
+    assert report["path"].endswith("/tiny-Q4_0.gguf")
+    found = [p.name for p in (hub.folder / "snapshots" / COMMIT).iterdir()]
+    assert sorted(found) == sorted(filter(None, ["tiny-Q4_0.gguf", wanted]))
+    assert json.loads(infer("pull", REPO, "-hff", "tiny-Q4_0.gguf", "--json").stdout)["path"] == report["path"]
 
 
 def test_what_is_chosen_where_nothing_is_said(hub):
@@ -93,7 +108,8 @@ def test_all_parts_are_fetched(hub):
 
 def test_a_directory_of_safetensors(hub):
     kept = ["config.json", "tokenizer.json", "model-00001-of-00002.safetensors",
-            "model-00002-of-00002.safetensors", "model.safetensors.index.json", "chat_template.jinja"]
+            "model-00002-of-00002.safetensors", "model.safetensors.index.json", "chat_template.jinja",
+            "preprocessor_config.json", "processor_config.json"]
     for name in [*kept, "consolidated.safetensors", "onnx/model.safetensors", "pytorch_model.bin",
                  "vocab.json"]:
         hub.put(name, name.encode())

@@ -2,7 +2,6 @@
 // with 2-D RoPE, in the second one with RMSNorm, SwiGLU, and layers whose patches see their window
 // alone. Four patches, two by two, make one result.
 #include <algorithm>
-#include <iterator>
 
 #include "engine/model/tower.h"
 #include "engine/model/tower_checkpoint.h"
@@ -86,16 +85,15 @@ Result<std::unique_ptr<Tower>> create(const WeightSource& source) {
 
 /// Which layers see the whole image: every so many.
 void map_windows(TowerMap& m) {
-  const std::vector<int64_t> whole = m.config.get_ints("fullatt_block_indexes");
-  const int64_t period = whole.empty() ? 0 : whole.front() + 1;
-  bool even = period > 0;
-  int64_t wanted = 0;
-  for (int64_t layer = period - 1; even && layer < m.layer_count(); layer += period) {
-    even = wanted < std::ssize(whole) && whole[static_cast<size_t>(wanted++)] == layer;
+  const std::vector<int64_t> named = m.config.get_ints("fullatt_block_indexes");
+  const bool within = !named.empty() && named.front() >= 0 && named.front() < m.layer_count();
+  const int64_t period = within ? named.front() + 1 : m.layer_count();
+  std::vector<int64_t> expected;
+  for (int64_t layer = period - 1; layer < m.layer_count(); layer += period) {
+    expected.push_back(layer);
   }
-  m.config.require(even && wanted == std::ssize(whole),
-                   "fullatt_block_indexes that do not name every n-th layer");
-  m.keys.set_int("vision.n_wa_pattern", std::max<int64_t>(period, 1));
+  m.config.require(named == expected, "fullatt_block_indexes that do not name every n-th layer");
+  m.keys.set_int("vision.n_wa_pattern", period);
   m.keys.set_int("vision.window_size", m.config.get_int("window_size", 112, 1, 1 << 14));
 }
 

@@ -22,6 +22,10 @@ if not os.environ.get("INFER_BIN"):
 KINDS = {  # text, tower, its checkpoint, the token of an image, the size of one
     "qwen3": (make_vision.text_model, make_vision.tower, tower_checkpoints.qwen3, "<|image_pad|>",
               (96, 64)),
+    "qwen2": (make_towers.qwen2_text, lambda: make_towers.qwen2_tower(False),
+              tower_checkpoints.qwen2, "<|image_pad|>", (24, 40)),
+    "qwen2.5": (make_towers.qwen2_text, lambda: make_towers.qwen2_tower(True),
+                tower_checkpoints.qwen2_5, "<|image_pad|>", (24, 40)),
     "gemma3": (make_towers.gemma3_text, make_towers.gemma3_tower, tower_checkpoints.gemma3,
                "<start_of_image>", (32, 32)),
     "mistral3": (make_towers.mistral3_text, lambda: make_towers.pixtral_tower(break_row=False),
@@ -147,6 +151,13 @@ def test_widths_have_to_agree(pair):
 def test_layers_that_are_added(pair, layers):
     pair.checkpoint.says(deepstack_visual_indexes=layers)
     pair.refused("deepstack_visual_indexes")
+
+
+@only("qwen2.5")
+@pytest.mark.parametrize("layers", [[], [0, 1, 2], [-1], [0], [1, 0], [2], [(1 << 63) - 1], ["x"], "x"])
+def test_layers_that_see_the_whole(pair, layers):
+    pair.checkpoint.says(fullatt_block_indexes=layers)
+    pair.refused("fullatt_block_indexes")
 
 
 def test_activations(pair):

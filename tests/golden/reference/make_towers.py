@@ -82,6 +82,37 @@ def encoder(m, norms=("ln1", "ln2"), bias=False, parts=("gate", "up"), norm_bias
         m.matrix(b + "ffn_down", SEES, TOWER_INNER, bias=bias)
 
 
+def qwen2_text():
+    """A text model that takes what these towers make: of Qwen3-VL, with nothing added behind."""
+    metadata, tensors = make_vision.text_model()
+    del metadata["qwen3vl.n_deepstack_layers"]
+    return metadata, tensors
+
+
+def qwen2_tower(windows, seed=10):
+    """windows: of Qwen2.5-VL, in which every second layer sees the whole image."""
+    keys = {"spatial_merge_size": 2} | (
+        {"n_wa_pattern": 2, "window_size": 4 * PATCH} if windows else {})
+    metadata = tower_keys("qwen2.5vl_merger" if windows else "qwen2vl_merger", make_vision.WIDTH,
+                          image_min_pixels=1, image_max_pixels=1 << 20, **keys)
+    m = Parts(seed)
+    for name in ("v.patch_embd.weight", "v.patch_embd.weight.1"):
+        m.tensors[name] = m.rng.normal(0, 0.1, (SEES, 3, PATCH, PATCH))
+    for block in range(BLOCKS):
+        b = f"v.blk.{block}."
+        for norm in ("ln1", "ln2"):
+            m.norm(b + norm, SEES, bias=not windows)
+        m.matrix(b + "attn_qkv", 3 * SEES, SEES, gain=1.5, bias=True)
+        m.matrix(b + "attn_out", SEES, SEES, bias=True)
+        for part in ("gate", "up") if windows else ("up",):
+            m.matrix(b + "ffn_" + part, TOWER_INNER, SEES, bias=True)
+        m.matrix(b + "ffn_down", SEES, TOWER_INNER, bias=True)
+    m.norm("v.post_ln", SEES, bias=not windows)
+    m.matrix("mm.0", 4 * SEES, 4 * SEES, bias=True)
+    m.matrix("mm.2", make_vision.WIDTH, 4 * SEES, gain=1.5, bias=True)
+    return metadata, m.tensors
+
+
 def gemma3_tower(width=30, seed=11):
     metadata = tower_keys("gemma3", width, image_size=GEMMA3_SIDE,
                           projector__scale_factor=GEMMA3_MERGED) | {"clip.use_gelu": True}

@@ -73,18 +73,45 @@ class Checkpoint:
                           {root + name: x.astype(dtype) for name, x in self.tensors.items()})
 
 
+def rope_tower(m, **more):
+    """What the towers of Qwen have in common."""
+    m.says(depth=m.key("block_count"), num_heads=m.key("attention.head_count"),
+           temporal_patch_size=2, spatial_merge_size=m.key("spatial_merge_size"), **more)
+    kernels = [m.given.pop("v.patch_embd.weight" + end) for end in ("", ".1")]
+    m.tensors["visual.patch_embed.proj.weight"] = np.stack(kernels, axis=2)
+    m.processor["size"] = {"shortest_edge": m.key("image_min_pixels"),
+                           "longest_edge": m.key("image_max_pixels")}
+
+
+def qwen2(keys, tensors):
+    m = Checkpoint(keys, tensors, "Qwen2VLForConditionalGeneration")
+    rope_tower(m, embed_dim=m.key("embedding_length"), hidden_size=m.key("projection_dim"))
+    m.blocks("visual.blocks.", ROPE_BLOCK | {"ffn_up": "mlp.fc1", "ffn_down": "mlp.fc2"})
+    m.take("v.post_ln", "visual.merger.ln_q")
+    m.take("mm.0", "visual.merger.mlp.0")
+    m.take("mm.2", "visual.merger.mlp.2")
+    return m
+
+
+def qwen2_5(keys, tensors):
+    m = Checkpoint(keys, tensors, "Qwen2_5_VLForConditionalGeneration")
+    period = m.key("n_wa_pattern")
+    rope_tower(m, hidden_size=m.key("embedding_length"), window_size=m.key("window_size"),
+               fullatt_block_indexes=list(range(period - 1, m.key("block_count"), period)))
+    m.blocks("visual.blocks.", ROPE_BLOCK | {
+        "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj"})
+    m.take("v.post_ln", "visual.merger.ln_q")
+    m.take("mm.0", "visual.merger.mlp.0")
+    m.take("mm.2", "visual.merger.mlp.2")
+    return m
+
+
 def qwen3(keys, tensors):
     m = Checkpoint(keys, tensors, "Qwen3VLForConditionalGeneration")
     flags = m.key("is_deepstack_layers")
     layers = [i for i, flag in enumerate(flags) if flag]
-    m.says(depth=m.key("block_count"), hidden_size=m.key("embedding_length"),
-           num_heads=m.key("attention.head_count"), temporal_patch_size=2,
-           spatial_merge_size=m.key("spatial_merge_size"), hidden_act="gelu_pytorch_tanh",
-           deepstack_visual_indexes=layers)
-    m.processor["size"] = {"shortest_edge": m.key("image_min_pixels"),
-                           "longest_edge": m.key("image_max_pixels")}
-    kernels = [m.given.pop("v.patch_embd.weight" + end) for end in ("", ".1")]
-    m.tensors["visual.patch_embed.proj.weight"] = np.stack(kernels, axis=2)
+    rope_tower(m, hidden_size=m.key("embedding_length"), hidden_act="gelu_pytorch_tanh",
+               deepstack_visual_indexes=layers)
     m.tensors["visual.patch_embed.proj.bias"] = m.given.pop("v.patch_embd.bias")
     m.take("v.position_embd", "visual.pos_embed")
     m.blocks("visual.blocks.", QWEN3_BLOCK)

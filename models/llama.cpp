@@ -22,6 +22,10 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
 
 /// Mistral and Mixtral have windows; Mixtral's experts are called w1 (gate), w3 (up) and w2 (down).
 void map(CheckpointMap& m) {
+  // Pixtral 12B leaves out what is as in MistralConfig.
+  if (m.config.checkpoint() == "MistralForCausalLM") {
+    m.config.assume("num_attention_heads", int64_t{32});
+  }
   m.begin({.architecture = "llama"});
   // transformers ignores this key for Llama. Others may not.
   m.config.require(m.config.get_float(rope_section(m.config) + "partial_rotary_factor",

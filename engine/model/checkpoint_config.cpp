@@ -36,9 +36,13 @@ Result<std::string> checkpoint_class(const Metadata& raw) {
     return fail(StatusCode::bad_file, "{}: config.json: key 'architectures' is missing",
                 raw.source());
   }
-  if (names->front() == "Mistral3ForConditionalGeneration") {
-    const auto type = raw.get_string("hf.config.text_config.model_type");
-    if (type && *type == "mistral4") return "Mistral4ForCausalLM";
+  const auto type = raw.get_string("hf.config.text_config.model_type");
+  const std::string text = type ? type->value_or("") : "";
+  if (names->front() == "Mistral3ForConditionalGeneration" && text == "mistral4") {
+    return "Mistral4ForCausalLM";
+  }
+  if (names->front() == "LlavaForConditionalGeneration" && text == "mistral") {
+    return "MistralForCausalLM";
   }
   return names->front();
 }

@@ -94,6 +94,17 @@ class Pixtral final : public Tower {
 };
 
 void map(TowerMap& m) {
+  const std::string type = m.config.get_string("model_type", "pixtral");
+  m.config.require(type == "pixtral", "a tower of '" + printable(type) + "'");
+  // Pixtral 12B leaves out what is as in PixtralVisionConfig.
+  for (const auto& [key, value] : {std::pair{"hidden_size", 1024},
+                                   {"intermediate_size", 4096},
+                                   {"num_hidden_layers", 24},
+                                   {"num_attention_heads", 16},
+                                   {"image_size", 1024},
+                                   {"patch_size", 16}}) {
+    m.config.assume(key, int64_t{value});
+  }
   m.begin({.projector = "pixtral", .clip_colours = true});
   const std::string activation = m.config.get_string("hidden_act", "gelu");
   m.config.require(activation == "gelu" || activation == "silu",
@@ -105,7 +116,8 @@ void map(TowerMap& m) {
   m.keys.set_int("vision.image_size", m.config.need_int("image_size", 1, 1 << 14));
   const double base = m.config.get_float("rope_theta", 10000.0);
   m.keys.set_float("rope.freq_base", m.config.get_float("rope_parameters.rope_theta", base));
-  const int64_t merged = m.whole_int("spatial_merge_size", 2, 1, 8);
+  const bool merges = m.config.checkpoint() != "MistralForCausalLM";  // as Pixtral 12B's text is
+  const int64_t merged = merges ? m.whole_int("spatial_merge_size", 2, 1, 8) : 1;
   m.keys.set_int("vision.spatial_merge_size", merged);
   const int64_t heads = m.config.need_int("num_attention_heads", 1, 4096);
   m.tensors.set_heads(heads, heads);
@@ -137,7 +149,8 @@ void map(TowerMap& m) {
 
 const TowerDef& pixtral_tower() {
   static constexpr const char* kProjectors[] = {"pixtral"};
-  static constexpr const char* kCheckpoints[] = {"Mistral3ForConditionalGeneration"};
+  static constexpr const char* kCheckpoints[] = {"Mistral3ForConditionalGeneration",
+                                                 "LlavaForConditionalGeneration"};
   static const TowerDef def{kProjectors, create_tower<Pixtral>, kCheckpoints, map};
   return def;
 }

@@ -24,6 +24,7 @@ if not os.environ.get("INFER_BIN"):
 from tests.golden import test_image_checkpoints as qwen3  # noqa: E402
 from tests.golden import test_image_tower_checkpoints as others  # noqa: E402
 from tests.golden.reference import make_vision, png, safetensors  # noqa: E402
+from tests.golden.reference import towers_from_transformers as theirs  # noqa: E402
 from tests.golden.reference.model import nmse  # noqa: E402
 
 LIMIT = 1e-10
@@ -165,9 +166,32 @@ def test_qwen3_with_experts(tmp_path, width, change):
                size={"shortest_edge": 1, "longest_edge": 1 << 20})
 
 
-@pytest.mark.parametrize("case", others.CASES)
+class Pixtral(theirs.Mistral3):
+    """Pixtral 12B is a Llava: no merger, and biases in the projector."""
+    merged = 1
+
+    def make(self):
+        text = transformers.MistralConfig(
+            **theirs.TEXT, vocab_size=self.count, num_hidden_layers=self.layers, rms_norm_eps=1e-5,
+            sliding_window=None, tie_word_embeddings=False)
+        return transformers.LlavaForConditionalGeneration(transformers.LlavaConfig(
+            text_config=text, vision_config=transformers.PixtralVisionConfig(
+                **theirs.VISION, image_size=theirs.EDGE,
+                head_dim=theirs.SEES // theirs.SEES_HEADS),
+            image_token_index=self.words("[IMG]"), vision_feature_layer=-1,
+            vision_feature_select_strategy="full", tie_word_embeddings=False))
+
+    def tower(self):
+        return self.tower_keys("pixtral"), {}
+
+
+CASES = others.CASES | {"pixtral": (Pixtral, [(32, 24), (16, 40)]),
+                        "pixtral-no-image": (Pixtral, [])}
+
+
+@pytest.mark.parametrize("case", CASES)
 def test_others(tmp_path, case):
-    make, sizes = others.CASES[case]
+    make, sizes = CASES[case]
     family = make()
     images = [png.blocks(*size, seed=i, side=5) for i, size in enumerate(sizes)]
     tokens = [5, 70, 256, 9, 11, 30] * 4

@@ -203,6 +203,20 @@ def test_models_that_do_not_see(pair, architecture):
     pair.refused("Qwen3VLForConditionalGeneration")
 
 
+@only("pixtral")
+def test_pixtral_is_a_llava(pair):
+    m = pair.checkpoint
+    m.config["architectures"] = ["LlavaForConditionalGeneration"]
+    m.config["text_config"]["model_type"] = "mistral"
+    del m.config["spatial_merge_size"]
+    m.says(model_type="pixtral")
+    m.write(pair.folder / "dir")
+    assert pair.tower("dir") == pair.tower("tower.gguf")
+    shutil.rmtree(pair.folder / "dir")
+    m.says(model_type="clip_vision_model")
+    pair.refused("a tower of 'clip_vision_model'")
+
+
 @only("mistral3")
 def test_features_of_another_layer(pair):
     pair.checkpoint.config["vision_feature_layer"] = -2

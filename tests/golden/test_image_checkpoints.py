@@ -34,6 +34,17 @@ LAYER = {"input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm",
          "mlp.down_proj": "ffn_down"}
 
 
+def filled(model):
+    """With random weights."""
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if weight.dim() > 1:
+                weight.normal_(0, 1.5 / weight[0].numel() ** 0.5)
+            else:
+                weight.normal_(1 if "norm" in name and name.endswith("weight") else 0, 0.2)
+    return model.eval()
+
+
 def random_model(layers, deepstack, side, words, experts=None):
     """experts: further keys of a text model with experts."""
     text, tower = make_vision.text_model()[0], make_vision.tower()[0]
@@ -63,13 +74,7 @@ def random_model(layers, deepstack, side, words, experts=None):
         vision_end_token_id=words("<|vision_end|>"))
     config._experts_implementation = "eager"  # the others have no float64
     model = getattr(transformers, family + "ForConditionalGeneration")(config)
-    with torch.no_grad():
-        for name, weight in model.named_parameters():
-            if weight.dim() > 1:
-                weight.normal_(0, 1.5 / weight[0].numel() ** 0.5)
-            else:
-                weight.normal_(1 if "norm" in name and name.endswith("weight") else 0, 0.2)
-    return model.eval()
+    return filled(model)
 
 
 def write(model, deepstack, text_path, tower_path):

@@ -105,13 +105,7 @@ def qwen2_model(windows, deep):
         vision_config=sees, image_token_id=words(SHOWN[1]), video_token_id=words("<|video_pad|>"),
         vision_start_token_id=words(SHOWN[0]), vision_end_token_id=words(SHOWN[2]),
         tie_word_embeddings=False))
-    with torch.no_grad():
-        for name, weight in model.named_parameters():
-            if weight.dim() > 1:
-                weight.normal_(0, 1.5 / weight[0].numel() ** 0.5)
-            else:
-                weight.normal_(1 if "norm" in name and name.endswith("weight") else 0, 0.2)
-    return model.eval()
+    return qwen3.filled(model)
 
 
 def transpose_experts(folder):

@@ -25,7 +25,7 @@ KINDS = {  # text, tower, its checkpoint, the token of an image, the size of one
     "qwen2": (make_towers.qwen2_text, lambda: make_towers.qwen2_tower(False),
               tower_checkpoints.qwen2, "<|image_pad|>", (24, 40)),
     "qwen2.5": (make_towers.qwen2_text, lambda: make_towers.qwen2_tower(True),
-                tower_checkpoints.qwen2_5, "<|image_pad|>", (24, 40)),
+                tower_checkpoints.qwen2, "<|image_pad|>", (24, 40)),
     "gemma3": (make_towers.gemma3_text, make_towers.gemma3_tower, tower_checkpoints.gemma3,
                "<start_of_image>", (32, 32)),
     "mistral3": (make_towers.mistral3_text, lambda: make_towers.pixtral_tower(break_row=False),

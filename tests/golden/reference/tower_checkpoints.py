@@ -84,22 +84,17 @@ def rope_tower(m, **more):
 
 
 def qwen2(keys, tensors):
-    m = Checkpoint(keys, tensors, "Qwen2VLForConditionalGeneration")
-    rope_tower(m, embed_dim=m.key("embedding_length"), hidden_size=m.key("projection_dim"))
-    m.blocks("visual.blocks.", ROPE_BLOCK | {"ffn_up": "mlp.fc1", "ffn_down": "mlp.fc2"})
-    m.take("v.post_ln", "visual.merger.ln_q")
-    m.take("mm.0", "visual.merger.mlp.0")
-    m.take("mm.2", "visual.merger.mlp.2")
-    return m
-
-
-def qwen2_5(keys, tensors):
-    m = Checkpoint(keys, tensors, "Qwen2_5_VLForConditionalGeneration")
-    period = m.key("n_wa_pattern")
-    rope_tower(m, hidden_size=m.key("embedding_length"), window_size=m.key("window_size"),
-               fullatt_block_indexes=list(range(period - 1, m.key("block_count"), period)))
-    m.blocks("visual.blocks.", ROPE_BLOCK | {
-        "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj"})
+    """Of Qwen2-VL, or if it has windows of Qwen2.5-VL."""
+    period = keys.get("clip.vision.n_wa_pattern")
+    m = Checkpoint(keys, tensors, f"Qwen2{'_5_' if period else ''}VLForConditionalGeneration")
+    if period:
+        rope_tower(m, hidden_size=m.key("embedding_length"), window_size=m.key("window_size"),
+                   fullatt_block_indexes=list(range(period - 1, m.key("block_count"), period)))
+        parts = {"ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj"}
+    else:
+        rope_tower(m, embed_dim=m.key("embedding_length"), hidden_size=m.key("projection_dim"))
+        parts = {"ffn_up": "mlp.fc1", "ffn_down": "mlp.fc2"}
+    m.blocks("visual.blocks.", ROPE_BLOCK | parts)
     m.take("v.post_ln", "visual.merger.ln_q")
     m.take("mm.0", "visual.merger.mlp.0")
     m.take("mm.2", "visual.merger.mlp.2")

@@ -2,7 +2,7 @@
 # Runs the tests of memory nodes, and the built-in model, on an emulated machine with several nodes:
 # QEMU boots Debian's kernel (build/kernel) with these programs alone. The kernel tells what lies
 # where. Speed says nothing, since all of the memory is the host's.
-# usage: tests/on_memory_nodes.sh BUILD NODES PROCESSORS_OF_A_NODE   (after tools/setup.sh --all)
+# usage: tests/on_memory_nodes.sh BUILD NODES PROCESSORS_OF_A_NODE   (after tools/setup.sh --machines)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=$1 nodes=$2 processors=$3

@@ -22,6 +22,7 @@ done
 # An hour of random requests: nothing is lost, and the server's memory does not grow.
 INFER_BIN=build/release/infer python3 tests/server/endure.py 3600
 
+tools/setup.sh --machines
 tests/on_memory_nodes.sh build/release 2 2
 tests/on_memory_nodes.sh build/release 4 1
 

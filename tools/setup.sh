@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Installs what building needs on Debian 12; with --tests, what the tests need as well; with --all, what
-# fuzzing, the checks of style and emulated machines need besides; with --arm, what building for AArch64
-# and testing under QEMU needs besides the tests. With --cuda it gets NVIDIA's compiler and disassembler and
-# nothing else, into build/cuda; it does so by itself on a machine with an NVIDIA GPU and no nvcc. With
-# --clients it gets the clients of PyPI that the server's tests can use, into build/clients, and promtool.
+# fuzzing and the checks of style need besides; with --arm, what building for AArch64 and testing under QEMU
+# needs besides the tests; with --machines, what emulated machines need, and a kernel for them in build/kernel.
+# With --cuda it gets NVIDIA's compiler and disassembler and nothing else, into build/cuda; it does so by itself
+# on a machine with an NVIDIA GPU and no nvcc. With --clients it gets the clients of PyPI that the server's tests
+# can use, into build/clients, and promtool.
 set -euo pipefail
 
 # NVIDIA's compiler from its packages on PyPI. Their oldest version of a major one makes kernels for
@@ -61,10 +62,10 @@ tests=(
 case "${1:-}" in
   "") ;;
   --tests | --arm) packages+=("${tests[@]}") ;;
-  --all) packages+=("${tests[@]}" clang-19 libclang-rt-19-dev libfuzzer-19-dev clang-tidy
-    qemu-system-x86 busybox-static cpio) ;;
+  --all) packages+=("${tests[@]}" clang-19 libclang-rt-19-dev libfuzzer-19-dev clang-tidy) ;;
   --clients) packages=(python3-pip prometheus) ;;
-  *) echo "usage: tools/setup.sh [--tests | --all | --arm | --cuda | --clients]" >&2; exit 2 ;;
+  --machines) packages=(qemu-system-x86 busybox-static cpio) ;;
+  *) echo "usage: tools/setup.sh [--tests | --all | --arm | --machines | --cuda | --clients]" >&2; exit 2 ;;
 esac
 if [ "${1:-}" = --arm ]; then
   # Of the other libraries only headers are used, which are the same for every processor.
@@ -87,7 +88,7 @@ fi
 # What comes after the packages.
 get_more() {
   if [ "${1:-}" = --clients ]; then get_clients; fi
-  if [ "${1:-}" = --all ]; then get_kernel; fi
+  if [ "${1:-}" = --machines ]; then get_kernel; fi
 }
 if [ ${#missing[@]} -eq 0 ]; then
   get_more "${1:-}"

@@ -86,8 +86,8 @@ class Gemma4 final : public Tower {
     // What is taken from the results is taken from the patches, before these are averaged and
     // multiplied by the root of the width.
     const double root = std::sqrt(static_cast<double>(block_.width));
-    std::vector<float>& taken = step.inputs.emplace_back();
-    taken.reserve(places.size());
+    std::vector<float>& taken = step.inputs.emplace_back();  // `places` may have moved
+    taken.reserve(step.positions.size() * static_cast<size_t>(block_.width));
     for (size_t patch = 0; patch < step.positions.size(); ++patch) {
       for (const float bias : bias_) taken.push_back(static_cast<float>(-bias / root));
     }

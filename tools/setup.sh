@@ -34,7 +34,7 @@ get_clients() {
   /usr/bin/python3 -m pip install --quiet --target "$folder" openai anthropic ollama langchain-openai
 }
 
-# The kernel of an emulated machine. It is not installed: a kernel that is becomes the machine's own.
+# The kernel of an emulated machine. It is only unpacked: if it were installed, this machine would boot it.
 get_kernel() {
   local folder package
   folder=$(realpath "$(dirname "$0")/..")/build/kernel

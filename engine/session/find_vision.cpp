@@ -3,7 +3,9 @@
 #include <filesystem>
 #include <string>
 #include <system_error>
+#include <vector>
 
+#include "engine/core/platform/files.h"
 #include "infer/infer.hpp"
 
 namespace infer {
@@ -19,14 +21,16 @@ std::string find_vision(const std::string& path) {
   }
   if (!fs::is_regular_file(path, error)) return {};
   const fs::path folder = fs::path(path).parent_path();
+  const os::Answer<std::vector<std::string>> names =
+      os::names_in(folder.empty() ? "." : folder.string());
+  if (!names) return {};
   std::string found;
-  for (fs::directory_iterator it(folder.empty() ? "." : folder, error), end; !error && it != end;
-       it.increment(error)) {
-    std::string name = it->path().filename().string();
-    std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
-    if (!name.starts_with("mmproj") || !name.ends_with(".gguf")) continue;
+  for (const std::string& name : *names) {
+    std::string lower = name;
+    std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+    if (!lower.starts_with("mmproj") || !lower.ends_with(".gguf")) continue;
     if (!found.empty()) return {};
-    found = (folder / it->path().filename()).string();
+    found = (folder / name).string();
   }
   return found;
 }

@@ -8,6 +8,7 @@
 
 #include "engine/core/checked.h"
 #include "engine/core/file.h"
+#include "engine/core/platform/files.h"
 #include "engine/weights/read_blocks.h"
 #include "formats/safetensors/assembled.h"
 #include "formats/safetensors/json_file.h"
@@ -38,13 +39,12 @@ bool is_directory(const fs::path& path) {
 
 /// Of a directory's weight files outside of an index: all that end in .safetensors, sorted.
 std::vector<std::string> weight_files(const std::string& directory) {
-  std::vector<std::string> names;
-  std::error_code failed;
-  for (fs::directory_iterator it(directory, failed), end; !failed && it != end;
-       it.increment(failed)) {
-    std::string name = it->path().filename().string();
-    if (name.ends_with(kEnding) && is_file(it->path())) names.push_back(std::move(name));
-  }
+  os::Answer<std::vector<std::string>> in_folder = os::names_in(directory);
+  if (!in_folder) return {};
+  std::vector<std::string> names = *std::move(in_folder);
+  std::erase_if(names, [&](const std::string& name) {
+    return !name.ends_with(kEnding) || !is_file(fs::path(directory) / name);
+  });
   std::ranges::sort(names);
   return names;
 }

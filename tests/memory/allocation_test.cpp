@@ -203,6 +203,7 @@ TEST_CASE("describing and planning") {
   exhaust([] { return code_of(describe_model(kModel)); });
   const LoadOptions options = load_options();
   exhaust([&] { return code_of(plan_model(kModel, options)); });
+  exhaust([] { return code_of_throwing([] { (void)find_vision(kModel); }); });
 }
 
 TEST_CASE("vocabularies and texts") {

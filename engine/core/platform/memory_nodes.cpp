@@ -6,13 +6,13 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string_view>
 #include <system_error>
 
 #include "engine/core/checked.h"
+#include "engine/core/platform/files.h"
 
 namespace infer::os {
 namespace {
@@ -67,13 +67,13 @@ std::vector<MemoryNode> memory_nodes() {
 }
 
 std::vector<MemoryNode> memory_nodes(const std::string& folder, std::span<const int> usable) {
+  const Answer<std::vector<std::string>> names = names_in(folder);
+  if (!names) return {};
   std::vector<MemoryNode> nodes;
-  std::error_code error;
-  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end;
-       it.increment(error)) {
+  for (const std::string& name : *names) {
     int id = 0;
-    if (!number_in(it->path().filename().native(), "node", id)) continue;
-    std::ifstream file(it->path() / "cpulist");
+    if (!number_in(name, "node", id)) continue;
+    std::ifstream file(folder + "/" + name + "/cpulist");
     std::string list;
     std::getline(file, list);
     std::vector<int> processors = processors_in(list, usable);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <map>
 #include <set>
 
 namespace infer::hub {
@@ -115,16 +116,18 @@ Result<Chosen> with_parts(const ModelName& wanted, const HubFile& file,
   const std::string ending = file.path.substr(stem.size());
   const std::optional<SplitPart> part = split_part(stem);
   if (!part) return Chosen{{file}, file.path};
+  std::map<std::string_view, const HubFile*> by_path;
+  for (const HubFile& each : files) by_path.emplace(each.path, &each);
   Chosen chosen;
   for (int number = 1; number <= part->count; ++number) {
     const std::string path =
         fmt::format("{}-{:05}-of-{:05}{}", part->name, number, part->count, ending);
-    const auto found = std::ranges::find(files, path, &HubFile::path);
-    if (found == files.end()) {
+    const auto found = by_path.find(path);
+    if (found == by_path.end()) {
       return tl::unexpected(
           not_found(fmt::format("{}: the part {} is missing", wanted.repository, path)));
     }
-    chosen.files.push_back(*found);
+    chosen.files.push_back(*found->second);
   }
   chosen.model = chosen.files.front().path;
   return chosen;
@@ -159,14 +162,28 @@ std::vector<const HubFile*> with_quant(const std::vector<const HubFile*>& candid
   return found;
 }
 
+/// What modules of sentence-transformers, which modules.json names, consist of: two files in
+/// folders such as "1_Pooling" and "2_Dense".
+bool is_of_module(std::string_view path) {
+  const size_t slash = path.find('/');
+  if (slash == path.npos) return false;
+  const std::string_view name = path.substr(slash + 1);
+  const std::string_view folder = path.substr(0, slash);
+  const size_t digits = std::min(folder.find('_'), folder.size());
+  return (name == "config.json" || name == "model.safetensors") && digits > 0 &&
+         digits < folder.size() && std::ranges::all_of(folder.substr(0, digits), is_digit);
+}
+
 Result<Chosen> choose_folder(const ModelName& wanted, const std::vector<HubFile>& files) {
-  constexpr std::array<std::string_view, 11> kBeside = {"config.json",
+  constexpr std::array<std::string_view, 13> kBeside = {"config.json",
                                                         "tokenizer.json",
                                                         "tokenizer.model",
                                                         "added_tokens.json",
                                                         "tokenizer_config.json",
                                                         "generation_config.json",
                                                         "chat_template.jinja",
+                                                        "chat_template.json",
+                                                        "modules.json",
                                                         "special_tokens_map.json",
                                                         "model.safetensors.index.json",
                                                         "preprocessor_config.json",
@@ -175,8 +192,10 @@ Result<Chosen> choose_folder(const ModelName& wanted, const std::vector<HubFile>
     return std::ranges::find(files, name, &HubFile::path) != files.end();
   };
   Chosen chosen;
+  const bool has_modules = has("modules.json");
   for (const HubFile& file : files) {
-    if (std::ranges::count(kBeside, file.path) > 0) chosen.files.push_back(file);
+    const bool beside = std::ranges::count(kBeside, file.path) > 0;
+    if (beside || (has_modules && is_of_module(file.path))) chosen.files.push_back(file);
   }
   // As the engine chooses: the one file, or the shards of the index, or all.
   const bool single = has("model.safetensors");
@@ -195,17 +214,17 @@ Result<Chosen> choose_folder(const ModelName& wanted, const std::vector<HubFile>
         "safetensors files",
         wanted.repository)));
   }
+  std::map<std::pair<std::string, int>, std::set<int>> parts;  // numbers by name and count
   for (const HubFile& file : weights) {
     const std::optional<SplitPart> part = split_part(without_ending(file.path));
-    if (!part) continue;
-    const auto of_same = [&](const HubFile& other) {
-      const std::optional<SplitPart> found = split_part(without_ending(other.path));
-      return found && found->name == part->name && found->count == part->count;
-    };
-    if (std::ranges::count_if(weights, of_same) != part->count) {
-      return tl::unexpected(
-          not_found(fmt::format("{}: a part of {} is missing", wanted.repository, file.path)));
-    }
+    if (part) parts[{part->name, part->count}].insert(part->number);
+  }
+  for (const auto& [of, numbers] : parts) {
+    if (std::ssize(numbers) == of.second) continue;
+    return tl::unexpected(
+        not_found(fmt::format("{}: a part of {}-{:05}-of-{:05}.safetensors is "
+                              "missing",
+                              wanted.repository, of.first, *numbers.begin(), of.second)));
   }
   chosen.files.insert(chosen.files.end(), weights.begin(), weights.end());
   return chosen;
@@ -266,9 +285,11 @@ std::optional<SplitPart> split_part(std::string_view stem) {
   if (tail[0] != '-' || tail.substr(6, 4) != "-of-" || !digits(1) || !digits(10)) {
     return std::nullopt;
   }
-  return SplitPart{std::string(stem.substr(0, stem.size() - kTail)),
-                   std::atoi(std::string(tail.substr(1, 5)).c_str()),
-                   std::atoi(std::string(tail.substr(10, 5)).c_str())};
+  SplitPart part{std::string(stem.substr(0, stem.size() - kTail)),
+                 std::atoi(std::string(tail.substr(1, 5)).c_str()),
+                 std::atoi(std::string(tail.substr(10, 5)).c_str())};
+  if (part.number < 1 || part.number > part.count) return std::nullopt;
+  return part;
 }
 
 std::string quant_of(std::string_view path) {

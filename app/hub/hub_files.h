@@ -37,7 +37,8 @@ bool is_safe_path(std::string_view path);
 /// 40 to 64 hexadecimal digits in small letters: a commit or a hash.
 bool is_hash(std::string_view text);
 
-/// "name-00002-of-00005" without an ending: the name, the number and how many there are.
+/// "name-00002-of-00005" without an ending: the name, the number, from 1 on, and how many there
+/// are.
 struct SplitPart {
   std::string name;
   int number = 0;

@@ -78,7 +78,7 @@ bool Grammars::settle(const std::shared_ptr<Entry>& entry) {
   if (entry->grammar != nullptr && trim_locked(entry->grammar.get())) return true;
   if (entry->grammar != nullptr) {
     entry->failure =
-        error(StatusCode::does_not_fit,
+        error(StatusCode::busy,
               "this grammar needs {}, but the grammars of other running calls take nearly all of "
               "the {} that grammars may use; try again when a call has ended",
               format_bytes(static_cast<int64_t>(entry->grammar->bytes())), format_bytes(most_));

@@ -1,6 +1,7 @@
 #include "engine/model/peft_config.h"
 
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <string_view>
 
@@ -14,6 +15,10 @@ constexpr const char* kOtherKinds[] = {"use_dora", "use_qalora", "fan_in_fan_out
 /// The same of keys with any value.
 constexpr const char* kOtherValues[] = {"alora_invocation_tokens", "layer_replication",
                                         "modules_to_save", "trainable_token_indices"};
+
+/// Initial values of A and B (init_lora_weights) that are taken out of the model's weights: PEFT
+/// takes them out again when it loads the adapter.
+constexpr const char* kTakenOut[] = {"pissa", "olora", "corda", "loftq", "lora_ga"};
 
 std::string key(const std::string& name) { return kPeftConfig + name; }
 
@@ -37,6 +42,30 @@ std::optional<std::string> module_end(std::string_view pattern) {
   return end;
 }
 
+/// A scale is computed in float32.
+Status check_alpha(const Metadata& metadata, const std::string& at, double alpha) {
+  if (std::abs(alpha) <= std::numeric_limits<float>::max()) return {};
+  return error(StatusCode::bad_file, "{}: adapter_config.json: {}: expected a float32, found {}",
+               metadata.source(), printable(at.substr(key("").size())), alpha);
+}
+
+Status check_start(const Metadata& metadata) {
+  const std::string at = key("init_lora_weights");
+  const auto found = metadata.values().find(at);
+  if (found == metadata.values().end()) return {};
+  const auto* const start = std::get_if<std::string>(&found->second);
+  if (start == nullptr) return {};
+  for (const char* name : kTakenOut) {
+    if (!start->starts_with(name)) continue;
+    return error(StatusCode::unsupported,
+                 "{}: adapter_config.json: init_lora_weights: '{}' changes the model's weights; "
+                 "save the adapter as an ordinary one (PEFT: save_pretrained with "
+                 "path_initial_model_for_weight_conversion)",
+                 metadata.source(), printable(*start));
+  }
+  return {};
+}
+
 Status read_patterns(const Metadata& metadata, PeftConfig& config) {
   const std::string before = key("alpha_pattern.");
   for (auto it = metadata.values().lower_bound(before);
@@ -50,6 +79,7 @@ Status read_patterns(const Metadata& metadata, PeftConfig& config) {
                    metadata.source(), printable(pattern));
     }
     INFER_TRY_S(const auto alpha, metadata.get_float(it->first));
+    INFER_CHECK(check_alpha(metadata, it->first, alpha.value_or(0)));
     config.own.emplace_back(*end, alpha.value_or(0));
   }
   return {};
@@ -87,12 +117,14 @@ Result<PeftConfig> read_peft_config(const Metadata& metadata) {
       return tl::unexpected(refuse(metadata, name));
     }
   }
+  INFER_CHECK_R(check_start(metadata));
   PeftConfig config;
   INFER_TRY(const auto alpha, metadata.get_float(key("lora_alpha")));
   if (!alpha) {
     return fail(StatusCode::bad_file, "{}: adapter_config.json: expected lora_alpha, found nothing",
                 metadata.source());
   }
+  INFER_CHECK_R(check_alpha(metadata, key("lora_alpha"), *alpha));
   config.alpha = *alpha;
   INFER_TRY(const auto by_root, metadata.get_bool(key("use_rslora")));
   config.by_root = by_root.value_or(false);

@@ -162,6 +162,15 @@ int64_t Scheduler::whole_images(const Sequence& sequence, int64_t first, int64_t
   return rows;
 }
 
+/// The fewest rows that a sequence can go on with.
+int64_t Scheduler::rows_at_once(const Sequence& sequence) const {
+  if (executor_->info().sight == ImageSight::causal) return 1;
+  const int64_t first = cache_->length(sequence.kv);
+  const auto image =
+      std::ranges::find(sequence.images, first, [](const auto& i) { return i.first; });
+  return image == sequence.images.end() ? 1 : std::min(image->count, max_rows_);
+}
+
 void Scheduler::take(Sequence* sequence, int64_t rows, int64_t outputs) {
   take_over(*sequence);
   if (waits_for_another(*sequence)) return;
@@ -227,6 +236,9 @@ void Scheduler::plan_step() {
   plan_groups();
   if (parts_.empty() && executor_->separate_roles()) {
     for_generated_ = !for_generated_;
+    // The owners of those that have ended may have freed them.
+    std::erase_if(order_,
+                  [&](Sequence* s) { return std::ranges::find(active_, s) == active_.end(); });
     plan_groups();
   }
   if (executor_->two_classes()) std::ranges::stable_partition(parts_, as_generated);
@@ -245,10 +257,11 @@ void Scheduler::plan_groups() {
 /// Takes rows of sequences of one priority.
 void Scheduler::plan_group(std::span<Sequence* const> group) {
   // Sequences that generate come first, so that prompts do not delay them. But the sequence whose
-  // turn it is gets at least one row and one result, so that they do not delay it either.
+  // turn it is gets at least one row and one result, or the rows of an image that are computed
+  // together, so that they do not delay it either.
   const auto turn =
       std::ranges::find_if(group, [](const Sequence* s) { return !s->waiting_ && s->ready_; });
-  int64_t kept = turn != group.end() && pending(**turn) > 1 ? 1 : 0;
+  int64_t kept = turn != group.end() && pending(**turn) > 1 ? rows_at_once(**turn) : 0;
   for (const bool decoding : {true, false}) {
     for (Sequence* sequence : group) {
       // take() may have ended it in the first round: its owner may have freed it since.
@@ -257,7 +270,8 @@ void Scheduler::plan_group(std::span<Sequence* const> group) {
         continue;
       if (!decoding) kept = 0;  // in this round it comes first
       if (rows_ + kept >= max_rows_) continue;
-      take(sequence, max_rows_ - kept - rows_, max_outputs_ - kept - outputs_);
+      take(sequence, max_rows_ - kept - rows_,
+           max_outputs_ - std::min<int64_t>(kept, 1) - outputs_);
     }
   }
 }

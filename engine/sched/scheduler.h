@@ -194,6 +194,7 @@ class Scheduler {
   static int64_t to_checkpoint(const Sequence& sequence, int64_t first, int64_t rows,
                                int64_t pending);
   int64_t whole_images(const Sequence& sequence, int64_t first, int64_t rows) const;
+  int64_t rows_at_once(const Sequence& sequence) const;
   void take(Sequence* sequence, int64_t rows, int64_t outputs);
   Status make_room(Sequence* sequence, int64_t count);
   Sequence* last_holder(const Sequence* after) const;

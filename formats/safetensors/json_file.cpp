@@ -196,6 +196,31 @@ class Flattener {
   size_t values_ = 0;
 };
 
+/// Python writes numbers that JSON does not have, such as the limit [0.0, Infinity]. They become
+/// null, which counts as absent.
+std::string without_infinities(std::string text) {
+  if (text.find("Infinity") == text.npos && text.find("NaN") == text.npos) return text;
+  std::string clean;
+  clean.reserve(text.size());
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const std::string_view rest = std::string_view(text).substr(i);
+    size_t length = 0;
+    for (const std::string_view number : {"-Infinity", "Infinity", "NaN"}) {
+      if (!in_string && length == 0 && rest.starts_with(number)) length = number.size();
+    }
+    if (length > 0) {
+      clean += "null";
+      i += length - 1;
+      continue;
+    }
+    if (text[i] == '"') in_string = !in_string;
+    clean += text[i];
+    if (in_string && text[i] == '\\' && i + 1 < text.size()) clean += text[++i];
+  }
+  return clean;
+}
+
 }  // namespace
 
 Status read_json_file(const std::string& path, const std::string& prefix, Metadata& out) {
@@ -207,7 +232,7 @@ Status read_json_file(const std::string& path, const std::string& prefix, Metada
   std::string text(file.size(), '\0');
   INFER_CHECK(file.read_at(0, std::as_writable_bytes(std::span(text))));
   Flattener flattener(prefix, out);
-  if (!nlohmann::json::sax_parse(text, &flattener)) {
+  if (!nlohmann::json::sax_parse(without_infinities(std::move(text)), &flattener)) {
     return error(StatusCode::bad_file, "{}: {}", path, flattener.problem);
   }
   return {};

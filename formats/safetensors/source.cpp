@@ -326,7 +326,8 @@ class Opener {
     return read_chat_templates(directory);
   }
 
-  /// chat_template.jinja, or what tokenizer_config.json holds: a template, or a list of named ones.
+  /// chat_template.jinja, or what tokenizer_config.json holds, or chat_template.json, where
+  /// processors of images have theirs: a template, or a list of named ones.
   Status read_chat_templates(const std::string& directory) {
     constexpr uint64_t kMaxBytes = uint64_t{1} << 22;
     constexpr const char* kKey = "hf.tokenizer_config.chat_template";
@@ -341,18 +342,26 @@ class Opener {
       metadata_.set(kKey, std::move(text));
       return {};
     }
-    const std::string path = directory + "/tokenizer_config.json";
+    for (const char* name : {"tokenizer_config.json", "chat_template.json"}) {
+      if (metadata_.has(kKey)) break;
+      INFER_CHECK(read_templates_in(directory + "/" + name, kKey));
+    }
+    return {};
+  }
+
+  /// `key`: of the default one.
+  Status read_templates_in(const std::string& path, const char* key) {
     if (!is_file(path)) return {};
     Metadata config(path);
     INFER_CHECK(read_json_file(path, "", config));
     if (const auto text = config.get_string("chat_template"); text && *text) {
-      metadata_.set(kKey, **text);
+      metadata_.set(key, **text);
     }
     for (size_t i = 0;; ++i) {
       const auto name = config.get_string(fmt::format("chat_template.{}.name", i));
       const auto text = config.get_string(fmt::format("chat_template.{}.template", i));
       if (!name || !*name || !text || !*text) return {};
-      metadata_.set(**name == "default" ? kKey : "hf.chat_templates." + **name, **text);
+      metadata_.set(**name == "default" ? key : "hf.chat_templates." + **name, **text);
     }
   }
 

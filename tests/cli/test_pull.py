@@ -109,7 +109,7 @@ def test_all_parts_are_fetched(hub):
 def test_a_directory_of_safetensors(hub):
     kept = ["config.json", "tokenizer.json", "model-00001-of-00002.safetensors",
             "model-00002-of-00002.safetensors", "model.safetensors.index.json", "chat_template.jinja",
-            "preprocessor_config.json", "processor_config.json"]
+            "chat_template.json", "preprocessor_config.json", "processor_config.json", "tokenizer.model"]
     for name in [*kept, "consolidated.safetensors", "onnx/model.safetensors", "pytorch_model.bin",
                  "vocab.json"]:
         hub.put(name, name.encode())
@@ -123,7 +123,19 @@ def test_a_directory_of_safetensors(hub):
     assert str(folder).encode() in done.stderr and len(hub.requests) == before
     fails(3, "pull", REPO + ":Q4_0", says="has no GGUF files")
     del hub.files[REPO, "tokenizer.json"]
+    pulled(REPO)
+    del hub.files[REPO, "tokenizer.model"]
     fails(3, "pull", REPO, says="lacks config.json, tokenizer.json")
+
+
+def test_a_directory_of_an_embedding_model_with_its_modules(hub):
+    kept = ["config.json", "tokenizer.json", "model.safetensors", "modules.json", "1_Pooling/config.json",
+            "2_Dense/config.json", "2_Dense/model.safetensors"]
+    for name in [*kept, "onnx/config.json", "onnx/model.safetensors", "1_Pooling/README.json", "x_1/config.json"]:
+        hub.put(name, name.encode())
+    pulled(REPO)
+    folder = hub.folder / "snapshots" / COMMIT
+    assert sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if not p.is_dir()) == sorted(kept)
 
 
 def test_pull_takes_the_newer_version_and_hf_what_is_there(hub):

@@ -118,6 +118,22 @@ def test_names_that_are_none(hub, name):
     assert hub.requests == [] and "\x1b" not in text
 
 
+@pytest.mark.parametrize("part", ["00001-of-00000", "00000-of-00002", "00003-of-00002"])
+def test_parts_of_files_that_are_none(hub, part):
+    name = f"x-Q4_0-{part}.gguf"
+    hub.put(name, SMALL)
+    assert pulled(REPO)["path"].endswith(name)
+    assert pulled(REPO, "-hff", name)["path"].endswith(name)
+
+
+def test_a_list_of_many_parts_takes_no_time(hub):
+    hub.put("config.json", b"{}")
+    hub.put("tokenizer.json", b"{}")
+    for i in range(10_000):
+        hub.put(f"{i}-00001-of-00002.safetensors", b"")
+    fails(3, "pull", REPO, says="a part of 0-00001-of-00002.safetensors is missing")
+
+
 @pytest.mark.parametrize("path", ["../../../x.gguf", "/tmp/x.gguf", "a/../../x.gguf", "a//x.gguf",
                                   "./x.gguf", "a\0b.gguf", "\x1b[2J.gguf", "a\\..\\x.gguf",
                                   "\u202ex.gguf", "a" * 300 + ".gguf", "..\n/x.gguf"],

@@ -310,7 +310,8 @@ TEST_CASE("what lies beside the weights is read within bounds") {
       {R"({"a":1,"a":2})", "'hf.config.a' appears twice"},
       {R"({"a":{"b":1},"a.b":2})", "'hf.config.a.b' appears twice"},
       {R"({")" + std::string(600, 'k') + R"(":1})", "at most 512 bytes of keys"},
-      {R"({"a":Infinity})", "not valid JSON"},
+      {R"({"a":Infinit})", "not valid JSON"},
+      {R"({"a":"x\", Infinity})", "not valid JSON"},
       {R"({"a":1e999})", "not valid JSON"},
   };
   for (const auto& [text, why] : cases) {

@@ -154,7 +154,8 @@ TEST_CASE("a directory gives its configuration as keys") {
   file("config.json", R"({"hidden_size": 64, "eps": 1e-5, "tied": true, "none": null, "empty": [],
     "architectures": ["A"], "ids": [1, 2], "mixed": [1, 2.5], "odd": [1, "a", {"b": [true, false]}],
     "rope": {"factor": 4.0, "inner": {"deep": -1}}, "large": 18446744073709551615,
-    "nested": [[1, 2], [3]], "late": [null, 5]})");
+    "nested": [[1, 2], [3]], "late": [null, 5], "limit": [0.5, Infinity], "least": -Infinity,
+    "no": NaN, "said": "Infinity, \"NaN\"", "after": 6})");
   file("generation_config.json", R"({"temperature": 0.6})");
   file("tokenizer_config.json", R"({"chat_template": [{"name": "default", "template": "D"},
     {"name": "tool_use", "template": "T"}], "bos_token": {"content": "<s>"}})");
@@ -177,11 +178,26 @@ TEST_CASE("a directory gives its configuration as keys") {
   CHECK(number<uint64_t>(s, "hf.config.large") == UINT64_MAX);
   CHECK(number<std::vector<int64_t>>(s, "hf.config.nested.1") == std::vector<int64_t>{3});
   CHECK(number<int64_t>(s, "hf.config.late.1") == 5);
+  // Numbers that Python writes and JSON does not have.
+  CHECK(number<double>(s, "hf.config.limit.0") == 0.5);
+  for (const char* absent :
+       {"hf.config.limit", "hf.config.limit.1", "hf.config.least", "hf.config.no"}) {
+    CHECK_FALSE(s.metadata().has(absent));
+  }
+  CHECK(number<std::string>(s, "hf.config.said") == "Infinity, \"NaN\"");
+  CHECK(number<int64_t>(s, "hf.config.after") == 6);
   CHECK_FALSE(s.metadata().has("hf.config.none"));
   CHECK_FALSE(s.metadata().has("hf.config.empty"));
   CHECK(number<double>(s, "hf.generation_config.temperature") == 0.6);
   CHECK(number<std::string>(s, "hf.tokenizer_config.chat_template") == "D");
   CHECK(number<std::string>(s, "hf.chat_templates.tool_use") == "T");
+  // The template of a processor of images counts where the tokenizer has none.
+  file("chat_template.json", R"({"chat_template": "P"})");
+  const auto both = open_model(dir.path(""));
+  CHECK(number<std::string>(**both, "hf.tokenizer_config.chat_template") == "D");
+  file("tokenizer_config.json", "{}");
+  const auto processors = open_model(dir.path(""));
+  CHECK(number<std::string>(**processors, "hf.tokenizer_config.chat_template") == "P");
   // The file alone finds what lies beside it; a template in a file of its own comes first.
   file("chat_template.jinja", "J");
   const auto single = open_model(dir.path("model.safetensors"));

@@ -69,6 +69,16 @@ def test_no_text_has_the_model_loaded(service):
         assert service.post(path, body | {"model": "infer-demo", "keep_alive": 0})["done_reason"] == "load"
 
 
+def test_empty_fields_are_none(service):
+    """As clients in Go send them."""
+    body = {"prompt": "Once", "stream": False, "options": {"num_predict": 5, "temperature": 0}}
+    plain = service.post("/api/generate", body)
+    empty = service.post("/api/generate", body | {"suffix": "", "system": "", "template": ""})
+    assert (empty["response"], empty["prompt_eval_count"]) == (plain["response"], plain["prompt_eval_count"])
+    assert service.error("/api/generate", body | {"suffix": "x"})[0] == 400
+    assert service.post("/v1/completions", {"prompt": "Once", "suffix": "", "max_tokens": 1})
+
+
 def test_what_is_there(service):
     [model] = service.get("/api/tags")["models"]
     assert model["name"] == "infer-demo" and len(model["digest"]) == 64

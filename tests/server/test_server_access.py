@@ -134,3 +134,5 @@ def test_pages_of_other_sites_that_are_allowed(start):
 def test_what_a_path_accepts(service):
     status, headers, _ = service.ask("DELETE", "/v1/models")
     assert (status, headers["allow"]) == (405, "GET")
+    status, headers, _ = service.ask("DELETE", "/lora-adapters")
+    assert (status, headers["allow"]) == (405, "GET, POST")

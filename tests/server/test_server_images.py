@@ -230,8 +230,10 @@ def test_a_text_that_pretends_to_hold_an_image(seeing):
 
 def test_a_context_that_is_too_short(start):
     short = start("-m", DATA / "tiny.gguf", "--mmproj", DATA / "tiny-mmproj.gguf", "-c", 64)
-    status, error = short.error(CHAT, chat_with(*[part(TALL)] * 4, text()))
-    assert status == 400, error
+    for count in (4, 1000):  # no more are read than the context could hold
+        status, error = short.error(CHAT, chat_with(*[part(TALL)] * count, text()))
+        assert status == 400 and "do not fit: the context holds 64" in error["message"], error
+    assert "75 tokens" in error["message"]
     assert said(short.post(CHAT, chat_with(part(TALL), text("And?")))) is not None
 
 
@@ -245,6 +247,7 @@ def test_a_model_that_sees_no_images(blind):
                            {"type": "input_image", "image_url": uri(TALL)}]}]})):
         status, _, answer = blind.ask("POST", path, body)
         assert status == 400 and b"mmproj" in answer, (path, answer)
+        assert b"tiny was loaded" in answer and str(DATA).encode() not in answer
     assert said(blind.post(CHAT, chat_with(text())))
 
 

@@ -56,6 +56,8 @@ def test_names(several):
     assert tags[0]["size"] == (DEMO / "infer-demo.gguf").stat().st_size
     shown = several.post("/api/show", {"name": "sub/beta"})
     assert shown["model_info"]["general.parameter_count"] > 0
+    status, _, text = several.ask("POST", "/api/show", {"model": "broken"})
+    assert status == 503 and b"broken" in text and b"/" not in json.loads(text)["error"].encode()
 
 
 def test_each_is_loaded_when_it_is_wanted(several):

@@ -56,6 +56,14 @@ def test_tls(begin_module, tmp_path):
         while part := stream.recv(65536):
             got += part
     assert got.endswith(b"data: [DONE]\n\n")
+    # A client that is refused while it sends gets to read why.
+    for _ in range(5):
+        with context.wrap_socket(socket.create_connection(("127.0.0.1", service.port), timeout=20),
+                                 server_hostname="127.0.0.1") as stream:
+            stream.sendall(b"POST /tokenize HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 40000000\r\n\r\n")
+            for _ in range(20):
+                stream.sendall(b" " * 50_000)
+            assert stream.recv(65536).startswith(b"HTTP/1.1 413")
     # Neither plain HTTP nor older versions get an answer, and the server goes on.
     assert service.raw(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")[:4] != b"HTTP"
     with pytest.raises((ssl.SSLError, OSError)):

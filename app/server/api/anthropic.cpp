@@ -293,7 +293,7 @@ void messages(const Call& call) {
   std::erase(request.options.stop, "");
   const Json conversation = conversation_of(fields, request.one_call);
   Fields translated(conversation);
-  read_chat(model, translated, request);
+  read_chat(call, translated, request);
   for (const char* unused : {"metadata", "service_tier"}) fields.ignore(unused);
   call.api.metrics().count_unknown_fields(fields.unknown());
   auto sink = std::make_unique<MessageSink>(call.exchange, name, stream,
@@ -306,7 +306,7 @@ void count_tokens(const Call& call) {
   CompletionRequest request;
   const Json conversation = conversation_of(fields, request.one_call);
   Fields translated(conversation);
-  read_chat(*call.model, translated, request);
+  read_chat(call, translated, request);
   send_json(*call.exchange, {{"input_tokens", request.prompts[0].size()}});
 }
 

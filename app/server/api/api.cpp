@@ -102,16 +102,19 @@ std::shared_ptr<void> take_place(const Call& call) {
   return {nullptr, [model = call.model](void*) { model->give_place_back(); }};
 }
 
+void require_context(size_t tokens, int64_t context) {
+  if (tokens <= static_cast<size_t>(context)) return;
+  throw Problem(400, fmt::format("{} tokens do not fit: the context holds {}", tokens, context), "",
+                true, "context_length_exceeded");
+}
+
 Status generate(const Call& call, CompletionRequest request, std::unique_ptr<CompletionSink> sink) {
   require_generating(*call.model);
-  const auto context = static_cast<size_t>(call.model->engine().memory().context);
+  const int64_t context = call.model->engine().memory().context;
   for (const std::vector<int32_t>& prompt : request.prompts) {
-    if (prompt.size() <= context) continue;
-    throw Problem(400,
-                  fmt::format("{} tokens do not fit: the context holds {}", prompt.size(), context),
-                  "", true, "context_length_exceeded");
+    require_context(prompt.size(), context);
   }
-  request.place = take_place(call);
+  if (request.place == nullptr) request.place = take_place(call);
   request.model = call.model->name();
   TraceExporter* const traces = call.api.traces();
   if (traces != nullptr && call.exchange->request().trace) {
@@ -207,8 +210,12 @@ void Api::handle(const ExchangePtr& exchange) {
            (request.method == "HEAD" && std::string_view(entry.second.method) == "GET");
   });
   if (found == last) {
-    exchange->add_header("Allow", first->second.method);
-    throw Problem(405, fmt::format("{} accepts only {}", request.path, first->second.method));
+    std::string methods;
+    for (auto route = first; route != last; ++route) {
+      methods += (methods.empty() ? "" : ", ") + std::string(route->second.method);
+    }
+    exchange->add_header("Allow", methods);
+    throw Problem(405, fmt::format("{} accepts only {}", request.path, methods));
   }
   Call call{*this, exchange, nullptr, nullptr};
   if (const std::string_view coding = request.header("content-encoding");

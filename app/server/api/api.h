@@ -127,6 +127,8 @@ void send_problem(Exchange& exchange, int status, const std::string& message);
 Status generate(const Call& call, CompletionRequest request, std::unique_ptr<CompletionSink> sink);
 /// Throws Problem if the model makes vectors or scores of texts.
 void require_generating(const ServedModel& model);
+/// Throws Problem if so many tokens do not fit.
+void require_context(size_t tokens, int64_t context);
 /// A place for the call's request, which is given back when nobody holds it. Throws Problem if too
 /// many requests wait.
 std::shared_ptr<void> take_place(const Call& call);

@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <string_view>
 
 #include "chat/images.h"
 #include "chat/prompt.h"
-#include "server/api/api.h"
 #include "server/api/tool_choice.h"
 
 namespace infer::server {
@@ -162,7 +163,40 @@ Json template_variables(Fields& fields) {
   return variables;
 }
 
-void read_chat(const ServedModel& model, Fields& fields, CompletionRequest& request) {
+namespace {
+
+/// What stands for images in a prompt. Each file is read once, and no more of them than a context
+/// holds, or than a client waits for.
+std::vector<ModelImage> read_images(const Call& call, const std::vector<std::string>& files) {
+  const ServedModel& model = *call.model;
+  const int64_t context = model.engine().memory().context;
+  std::map<std::string_view, ModelImage> known;
+  std::vector<ModelImage> images;
+  size_t tokens = 0;
+  for (const std::string& file : files) {
+    if (call.exchange->closed()) throw Problem(400, "the client has closed the connection");
+    auto image = known.find(file);
+    if (image == known.end()) {
+      Result<ModelImage> read = model.engine().read_image(
+          std::as_bytes(std::span(file)), fmt::format("image {}", images.size() + 1));
+      // The file is the client's.
+      if (!read && read.error().code() == StatusCode::bad_file) {
+        must(Status(StatusCode::invalid_argument, read.error().message()));
+      }
+      if (!read) must(for_clients(read.error(), model.engine().model().path, model.name()));
+      image = known.emplace(file, *std::move(read)).first;
+    }
+    images.push_back(image->second);
+    tokens += image->second.tokens.size();
+    require_context(tokens, context);
+  }
+  return images;
+}
+
+}  // namespace
+
+void read_chat(const Call& call, Fields& fields, CompletionRequest& request) {
+  const ServedModel& model = *call.model;
   require_generating(model);
   Json variables = template_variables(fields);
   if (const auto effort = fields.text("reasoning_effort")) variables["reasoning_effort"] = *effort;
@@ -172,14 +206,9 @@ void read_chat(const ServedModel& model, Fields& fields, CompletionRequest& requ
   const bool continues = variables.value("continue_final_message", Json(false)) == true;
   const bool begins = !continues && variables.value("add_generation_prompt", Json(true)) != false;
   const std::vector<std::string> files = must(chat::take_images(variables["messages"]));
-  for (size_t i = 0; i < files.size(); ++i) {
-    Result<ModelImage> image = model.engine().read_image(std::as_bytes(std::span(files[i])),
-                                                         fmt::format("image {}", i + 1));
-    // The file is the client's.
-    if (!image && image.error().code() == StatusCode::bad_file) {
-      must(Status(StatusCode::invalid_argument, image.error().message()));
-    }
-    request.options.images.push_back(must(std::move(image)));
+  if (!files.empty()) {
+    request.place = take_place(call);
+    request.options.images = read_images(call, files);
   }
   request.prompt_text = must(model.render(std::move(variables), files.size()));
   request.template_source = model.template_source();

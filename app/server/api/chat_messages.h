@@ -1,9 +1,9 @@
 // Messages and tools as clients send them, in the form that chat templates expect.
 #pragma once
 
+#include "server/api/api.h"
 #include "server/api/fields.h"
 #include "server/generation/completion.h"
-#include "server/models/model.h"
 
 namespace infer::server {
 
@@ -23,8 +23,9 @@ bool can_continue(const Json& message);
 /// last message is continued.
 Json template_variables(Fields& fields);
 
-/// The same, rendered and as tokens; with `tool_choice`, which may hold the answer to a call.
-void read_chat(const ServedModel& model, Fields& fields, CompletionRequest& request);
+/// The same, rendered and as tokens; with `tool_choice`, which may hold the answer to a call. A
+/// request with images has its place from here on.
+void read_chat(const Call& call, Fields& fields, CompletionRequest& request);
 
 /// The id of a call in the answer `choice`: the model's own, or a new one.
 std::string call_id(const Request& request, const ToolCall& call, int choice, size_t index);

@@ -205,7 +205,7 @@ void ollama_chat(const Call& call) {
   if (const Json* tools = fields.array("tools", kMostMessages)) conversation["tools"] = *tools;
   add_thinking(fields, conversation);
   Fields translated(conversation);
-  read_chat(*call.model, translated, request);
+  read_chat(call, translated, request);
   start(call, fields, std::move(request), true);
 }
 
@@ -214,7 +214,9 @@ void ollama_generate(const Call& call) {
   Fields fields(call.body);
   CompletionRequest request;
   read_options(call, fields, request);
-  fields.refuse("suffix", "the model completes at the end only");
+  if (fields.text("suffix") != "") {
+    fields.refuse("suffix", "the model completes at the end only");
+  }
   const std::string prompt = fields.text("prompt").value_or("");
   Json content = with_images(fields, prompt);
   if (prompt.empty()) return answer_loaded(call, fields);
@@ -223,13 +225,14 @@ void ollama_generate(const Call& call) {
     request.prompts.push_back(must(model.engine().tokenize(prompt, {})));
   } else {
     Json conversation = {{"messages", Json::array()}};
-    if (const auto system = fields.text("system")) {
+    // Clients in Go send what is empty as well.
+    if (const auto system = fields.text("system"); system && *system != "") {
       conversation["messages"].push_back({{"role", "system"}, {"content", *system}});
     }
     conversation["messages"].push_back({{"role", "user"}, {"content", std::move(content)}});
     add_thinking(fields, conversation);
     Fields translated(conversation);
-    read_chat(model, translated, request);
+    read_chat(call, translated, request);
   }
   start(call, fields, std::move(request), false);
 }

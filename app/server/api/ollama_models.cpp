@@ -75,7 +75,13 @@ void ollama_show(const Call& call) {
     description = model->engine().model();
   } else {
     for (const ModelPool::Entry& entry : call.api.pool().list()) {
-      if (entry.source.name == name) description = must(describe_model(entry.source.path));
+      if (entry.source.name != name) continue;
+      Result<ModelDescription> described = describe_model(entry.source.path);
+      if (!described) {
+        const Status why = for_clients(described.error(), entry.source.path, name);
+        throw Problem(503, why.message(), "", true);
+      }
+      description = *std::move(described);
     }
   }
   const std::string& source =

@@ -29,7 +29,7 @@ ChatRequest read_chat_request(const Call& call) {
     options.logprobs = static_cast<int32_t>(top.value_or(0));
   }
   read_generation(fields, model, request.completion);
-  read_chat(model, fields, request.completion);
+  read_chat(call, fields, request.completion);
   options.prompt_logprobs = request.form.prompt_logprobs;
   check_prompt_logprobs(fields, "prompt_logprobs", request.completion);
   request.completion.one_call = !fields.boolean("parallel_tool_calls").value_or(true);

@@ -24,7 +24,9 @@ TextRequest read_text_request(const Call& call) {
   TextRequest request;
   GenerateOptions& options = request.completion.options;
   request.form = read_form(fields, *call.model);
-  fields.refuse("suffix", "the model completes at the end only");
+  if (fields.text("suffix") != "") {
+    fields.refuse("suffix", "the model completes at the end only");
+  }
   request.completion.copies = static_cast<int>(fields.integer("n", 1, kMostChoices).value_or(1));
   if (fields.integer("best_of", 1, kMostChoices).value_or(request.completion.copies) !=
       request.completion.copies) {

@@ -335,7 +335,7 @@ void responses(const Call& call) {
   read_text_format(fields, request.options);
   const Json conversation = conversation_of(fields);
   Fields translated(conversation);
-  read_chat(model, translated, request);
+  read_chat(call, translated, request);
   request.one_call = !fields.boolean("parallel_tool_calls").value_or(true);
   for (const char* unused :
        {"store", "metadata", "user", "truncation", "include", "service_tier"}) {

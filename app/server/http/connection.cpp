@@ -72,16 +72,13 @@ class Answer final : public Exchange, public std::enable_shared_from_this<Answer
   /// `body_bytes`: those of the request.
   Answer(std::shared_ptr<Connection> connection, Request request, bool chunked, bool keep_alive,
          std::unique_ptr<BodyBytes> body_bytes = nullptr)
-      : connection_(std::move(connection)),
+      : counted_(connection->shared_.answers),
+        connection_(std::move(connection)),
         body_bytes_(std::move(body_bytes)),
         executor_(connection_->stream_.get_executor()),
         request_(std::move(request)),
         chunked_(chunked),
-        keep_alive_(keep_alive),
-        answers_(connection_->shared_.answers) {
-    ++answers_;
-  }
-  ~Answer() override { --answers_; }
+        keep_alive_(keep_alive) {}
 
   const Request& request() const override { return request_; }
 
@@ -171,6 +168,16 @@ class Answer final : public Exchange, public std::enable_shared_from_this<Answer
     if (call) call(closed);
   }
 
+  /// The server may end once there is no answer: what else an answer holds has gone by then.
+  struct Counted {
+    explicit Counted(std::atomic<size_t>& answers) : count(answers) { ++count; }
+    ~Counted() { --count; }
+    Counted(const Counted&) = delete;
+    Counted& operator=(const Counted&) = delete;
+    std::atomic<size_t>& count;
+  };
+
+  Counted counted_;                         // the first member is the last one to go
   std::shared_ptr<Connection> connection_;  // until the answer has ended; the network's thread
   std::unique_ptr<BodyBytes> body_bytes_;
   asio::any_io_executor executor_;
@@ -182,7 +189,6 @@ class Answer final : public Exchange, public std::enable_shared_from_this<Answer
   std::atomic<size_t> sent_{0};
   std::atomic<bool> closed_{false};
   std::atomic<int> status_{0};
-  std::atomic<size_t>& answers_;
   Headers headers_;
   std::mutex mutex_;
   std::function<void(bool)> notify_;
@@ -249,7 +255,12 @@ void Connection::end_connection() {
   if (refused_ && tls_ == nullptr && !closed_) return linger();
   if (tls_ == nullptr || closed_) return close();
   stream_.expires_after(std::chrono::seconds(5));
-  tls_->async_shutdown([self = shared_from_this()](error_code) { self->close(); });
+  // What a client still sends of a refused request ends the shutdown, but must not reset the
+  // connection before the answer has been read.
+  tls_->async_shutdown([self = shared_from_this()](error_code) {
+    if (self->refused_ && !self->closed_) return self->linger();
+    self->close();
+  });
 }
 
 void Connection::close_if_idle() {

@@ -234,8 +234,10 @@ bool ModelPool::drop_waiters(Lock& lock) {
     } else if (!waiter->slot->offered && !waiter->unload) {
       status = {StatusCode::not_found, "the model is not offered any more"};
     } else if (Clock::now() > waiter->until) {
-      status = {StatusCode::busy, fmt::format("{} was not loaded within {:g} seconds; try again",
-                                              waiter->slot->source.name, options_.wait_seconds)};
+      status = {
+          StatusCode::busy,
+          fmt::format("{} was not {} within {:g} seconds; try again", waiter->slot->source.name,
+                      waiter->unload ? "unloaded" : "loaded", options_.wait_seconds)};
       waiter->slot->awaited = waiter->slot->loading;
     } else {
       continue;

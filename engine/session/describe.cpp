@@ -10,6 +10,7 @@
 #include "engine/model/open_weights.h"
 #include "engine/session/engine_impl.h"
 #include "engine/telemetry/device_telemetry.h"
+#include "engine/text/infill.h"
 #include "engine/text/stream_decoder.h"
 
 namespace infer {
@@ -202,6 +203,10 @@ Result<std::vector<int32_t>> Vocabulary::tokenize(std::string_view text,
   return guarded([&] {
     return impl_->tokenizer->encode(text, {options.add_special, options.parse_special});
   });
+}
+
+Result<std::vector<int32_t>> Vocabulary::infill(const InfillText& text, int64_t most) const {
+  return guarded([&] { return infill_tokens(*impl_->tokenizer, text, most); });
 }
 
 std::string Vocabulary::detokenize(std::span<const int32_t> tokens) const {

@@ -162,9 +162,9 @@ SpecialRules resolve_special_tokens(TokenizerSpec& spec, const TokenMap& by_text
                  "\u2581<EOT>", "[EOT]", "<｜end▁of▁sentence｜>", "<end_of_utterance>"});
   fill(ids.eom, {"<|eom_id|>"});
   fill(ids.fim_pre, {"<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<｜fim▁begin｜>", "<PRE>",
-                     "▁<PRE>", "<|code_prefix|>", "<|prefix|>"});
+                     "▁<PRE>", "<|code_prefix|>", "<|prefix|>", "[PREFIX]"});
   fill(ids.fim_suf, {"<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>", "<｜fim▁hole｜>", "<SUF>",
-                     "▁<SUF>", "<|code_suffix|>", "<|suffix|>"});
+                     "▁<SUF>", "<|code_suffix|>", "<|suffix|>", "[SUFFIX]"});
   fill(ids.fim_mid, {"<|fim_middle|>", "<fim-middle>", "<fim_middle>", "<｜fim▁end｜>", "<MID>",
                      "▁<MID>", "<|code_middle|>", "<|middle|>"});
   fill(ids.fim_pad, {"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>"});

@@ -141,7 +141,7 @@ Api::Api(ModelPool& pool, Workers& workers, ApiOptions options)
     for (const char* path : paths) routes_.emplace(path, Route{method, function, needs});
   };
   add("POST", {"/v1/chat/completions", "/chat/completions"}, chat_completions, Needs::model);
-  add("POST", {"/completion", "/completions"}, llama_completion, Needs::model);
+  add("POST", {"/completion", "/completions", "/infill"}, llama_completion, Needs::model);
   add("GET", {"/slots"}, slots, Needs::key);
   add("GET", {"/lora-adapters"}, adapters, Needs::key);
   add("POST", {"/lora-adapters"}, set_adapters, Needs::key);

@@ -1,4 +1,4 @@
-// llama.cpp's POST /completion and GET /slots.
+// llama.cpp's POST /completion, POST /infill and GET /slots.
 #include <fmt/format.h>
 
 #include "server/api/api.h"
@@ -52,7 +52,30 @@ struct LlamaRequest {
   bool tokens = false;  ///< the ids of those generated are wanted
 };
 
-LlamaRequest read_llama_request(const Call& call) {
+/// Of POST /infill.
+InfillText read_infill(Fields& fields) {
+  constexpr size_t kMostFiles = 1000;
+  InfillText text;
+  for (const auto& [name, to] :
+       {std::pair("input_prefix", &text.before), std::pair("input_suffix", &text.after)}) {
+    const auto given = fields.text(name);
+    if (!given) fields.wrong(name, "a string");
+    *to = *given;
+  }
+  // What is begun already.
+  text.before += fields.text("prompt").value_or("");
+  const Json* files = fields.array("input_extra", kMostFiles);
+  for (size_t i = 0; files != nullptr && i < files->size(); ++i) {
+    Fields file((*files)[i], fields.path_of(fmt::format("input_extra[{}]", i)));
+    const auto content = file.text("text");
+    if (!content) file.wrong("text", "a string");
+    text.files.push_back({file.text("filename").value_or("tmp"), *content});
+  }
+  return text;
+}
+
+/// `infill`: of POST /infill.
+LlamaRequest read_llama_request(const Call& call, bool infill) {
   const Engine& engine = call.model->engine();
   const Json body = with_bias_object(call.body, engine);
   Fields fields(body);
@@ -71,9 +94,14 @@ LlamaRequest read_llama_request(const Call& call) {
   request.tokens = fields.boolean("return_tokens").value_or(false);
   if (!request.probabilities && !request.tokens) options.logprobs = -1;
   read_generation(fields, *call.model, request.completion);
-  for (Prompt& prompt : read_prompts(fields, engine)) {
-    request.completion.prompts.push_back(std::move(prompt.tokens));
-    request.prompts.push_back(std::move(prompt.text));
+  if (infill) {
+    request.completion.prompts = {infill_prompt(read_infill(fields), options.max_tokens, engine)};
+    request.prompts = {engine.detokenize(request.completion.prompts.front())};
+  } else {
+    for (Prompt& prompt : read_prompts(fields, engine)) {
+      request.completion.prompts.push_back(std::move(prompt.tokens));
+      request.prompts.push_back(std::move(prompt.text));
+    }
   }
   if (request.stream && request.prompts.size() > 1) {
     fields.wrong("prompt", "one prompt in a stream");
@@ -230,7 +258,7 @@ class LlamaSink final : public CompletionSink {
 }  // namespace
 
 void llama_completion(const Call& call) {
-  LlamaRequest request = read_llama_request(call);
+  LlamaRequest request = read_llama_request(call, call.exchange->request().path == "/infill");
   auto sink = std::make_unique<LlamaSink>(call, request);
   must(generate(call, std::move(request.completion), std::move(sink)));
 }

@@ -214,13 +214,16 @@ void ollama_generate(const Call& call) {
   Fields fields(call.body);
   CompletionRequest request;
   read_options(call, fields, request);
-  if (fields.text("suffix") != "") {
-    fields.refuse("suffix", "the model completes at the end only");
-  }
+  const std::string suffix = fields.text("suffix").value_or("");
   const std::string prompt = fields.text("prompt").value_or("");
   Json content = with_images(fields, prompt);
   if (prompt.empty()) return answer_loaded(call, fields);
-  if (fields.boolean("raw").value_or(false) || model.template_source().empty()) {
+  const bool raw = fields.boolean("raw").value_or(false);
+  if (!suffix.empty()) {
+    if (!content.is_string()) fields.wrong("images", "none beside a suffix");
+    request.prompts.push_back(
+        infill_prompt({prompt, suffix, {}}, request.options.max_tokens, model.engine()));
+  } else if (raw || model.template_source().empty()) {
     if (!content.is_string()) fields.wrong("images", "none: the prompt has no chat template");
     request.prompts.push_back(must(model.engine().tokenize(prompt, {})));
   } else {

@@ -24,9 +24,6 @@ TextRequest read_text_request(const Call& call) {
   TextRequest request;
   GenerateOptions& options = request.completion.options;
   request.form = read_form(fields, *call.model);
-  if (fields.text("suffix") != "") {
-    fields.refuse("suffix", "the model completes at the end only");
-  }
   request.completion.copies = static_cast<int>(fields.integer("n", 1, kMostChoices).value_or(1));
   if (fields.integer("best_of", 1, kMostChoices).value_or(request.completion.copies) !=
       request.completion.copies) {
@@ -40,7 +37,11 @@ TextRequest read_text_request(const Call& call) {
   const bool echo = fields.boolean("echo").value_or(false);
   request.echo_logprobs = echo ? options.logprobs : -1;
   options.prompt_logprobs = std::max(request.form.prompt_logprobs, request.echo_logprobs);
+  const std::string suffix = fields.text("suffix").value_or("");
   for (Prompt& prompt : read_prompts(fields, engine)) {
+    if (!suffix.empty()) {
+      prompt.tokens = infill_prompt({prompt.text, suffix, {}}, options.max_tokens, engine);
+    }
     request.completion.prompts.push_back(std::move(prompt.tokens));
     request.echo.push_back(echo ? std::move(prompt.text) : "");
   }

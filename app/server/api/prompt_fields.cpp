@@ -57,4 +57,12 @@ std::vector<Prompt> read_prompts(Fields& fields, const Engine& engine) {
   return prompts;
 }
 
+std::vector<int32_t> infill_prompt(const InfillText& text, int32_t max_tokens,
+                                   const Engine& engine) {
+  constexpr int64_t kUsual = 256;
+  const int64_t context = engine.memory().context;
+  const int64_t wanted = max_tokens < 0 ? kUsual : max_tokens;
+  return must(engine.vocabulary().infill(text, context - std::min(wanted, context / 2)));
+}
+
 }  // namespace infer::server

@@ -26,4 +26,9 @@ struct Prompt {
 /// A text, an array of tokens, or an array of either. Throws Problem.
 std::vector<Prompt> read_prompts(Fields& fields, const Engine& engine);
 
+/// What asks for the text between two others, with room for `max_tokens` of it (−1: not said).
+/// Throws Problem if the model cannot fill in.
+std::vector<int32_t> infill_prompt(const InfillText& text, int32_t max_tokens,
+                                   const Engine& engine);
+
 }  // namespace infer::server

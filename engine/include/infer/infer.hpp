@@ -233,6 +233,16 @@ struct TokenizeOptions {
   bool parse_special = true;  ///< the spelling of a special token in the text means that token
 };
 
+/// What stands around a text that a model is to fill in, as a rule code.
+struct InfillText {
+  struct File {
+    std::string name;
+    std::string text;
+  };
+  std::string before, after;
+  std::vector<File> files;  ///< others of the same project, the least important first
+};
+
 /// Tokens with a role; −1: the vocabulary has no such token.
 struct SpecialTokenIds {
   int32_t bos = -1;  ///< begins a text
@@ -256,6 +266,11 @@ class INFER_API Vocabulary {
   /// The ids of a text of at most 64 MiB. unsupported if the model has no vocabulary.
   Result<std::vector<int32_t>> tokenize(std::string_view text,
                                         const TokenizeOptions& options) const;
+  /// At most `most` tokens that ask for the text between two others, in the form that the
+  /// vocabulary's tokens for it are meant for. What does not fit is left out: first files, from the
+  /// first one on, then what is far from the place. The spelling of a special token is text here.
+  /// unsupported: the vocabulary has no such tokens. does_not_fit: `most` is less than they are.
+  Result<std::vector<int32_t>> infill(const InfillText& text, int64_t most) const;
   /// The bytes of the tokens; special tokens are spelt out. Ids that do not exist are skipped.
   std::string detokenize(std::span<const int32_t> tokens) const;
   /// The bytes of one token inside a text; a special token is spelt out. They are not always whole

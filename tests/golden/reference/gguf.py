@@ -125,6 +125,33 @@ class _Cursor:
         return [self.value(item) for _ in range(count)]
 
 
+def add_metadata(path, to, metadata):
+    """Writes the file with more keys; tensors may be of any type."""
+    with open(path, "rb") as file:
+        cursor = _Cursor(file.read())
+    magic, version, tensor_count, key_count = cursor.take("4sIQQ")
+    begin = cursor.at
+    for _ in range(key_count):
+        cursor.string()
+        cursor.value(cursor.take("I"))
+    keys = cursor.data[begin:cursor.at]
+    begin = cursor.at
+    for _ in range(tensor_count):
+        cursor.string()
+        for _ in range(cursor.take("I")):
+            cursor.take("Q")
+        cursor.take("IQ")
+    places = cursor.data[begin:cursor.at]
+    data = cursor.data[-(-cursor.at // ALIGNMENT) * ALIGNMENT:]
+    out = struct.pack("<4sIQQ", magic, version, tensor_count, key_count + len(metadata)) + keys
+    for key, value in metadata.items():
+        kind = _type_of(value)
+        out += _string(key) + struct.pack("<I", kind) + _value(value, kind)
+    out += places
+    with open(to, "wb") as file:
+        file.write(out + bytes(-len(out) % ALIGNMENT) + data)
+
+
 def read(path):
     """(metadata, tensors as float64 or int64). Raises KeyError on a tensor of another type."""
     with open(path, "rb") as file:

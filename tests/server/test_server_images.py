@@ -1,12 +1,15 @@
 """Images in requests of each interface."""
 
 import base64
+import http.client
 import json
 import pathlib
+import sys
 
 import pytest
 
-DATA = pathlib.Path(__file__).resolve().parents[1] / "data" / "vision"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DATA = ROOT / "tests" / "data" / "vision"
 TALL, BLOCKS = ((DATA / name).read_bytes() for name in ("tall.png", "blocks.png"))
 TALL_ROWS, BLOCKS_ROWS = 15, 12
 QUESTION = "What is there to see?"
@@ -235,6 +238,31 @@ def test_a_context_that_is_too_short(start):
         assert status == 400 and "do not fit: the context holds 64" in error["message"], error
     assert "75 tokens" in error["message"]
     assert said(short.post(CHAT, chat_with(part(TALL), text("And?")))) is not None
+
+
+def test_what_generates_does_not_keep_an_image_out(start, tmp_path):
+    """The rows of such an image, 16, are computed in one step, of 19 rows here."""
+    pytest.importorskip("numpy")
+    sys.path.insert(0, str(ROOT))
+    from tests.golden.reference import gguf, make_towers, png
+    metadata, tensors = make_towers.gemma3_text()
+    gguf.write(tmp_path / "model.gguf", metadata | {"gemma3.context_length": 16384}, tensors)
+    gguf.write(tmp_path / "tower.gguf", *make_towers.gemma3_tower())
+    service = start("-m", tmp_path / "model.gguf", "--mmproj", tmp_path / "tower.gguf", "-c", 16384, "-np", 3,
+                    "-b", 19, "-t", 1)
+    streams = []
+    for _ in range(5):
+        connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
+        connection.request("POST", "/completion", json.dumps(
+            {"prompt": "a", "n_predict": 8000, "ignore_eos": True, "stream": True}))
+        streams.append((connection, connection.getresponse()))
+    for _, answer in streams:
+        answer.readline()
+    image = png.encode(png.blocks(32, 32, seed=1))
+    assert service.post(CHAT, chat_with(part(image), text("a"), max_tokens=2))["usage"]["completion_tokens"] == 2
+    assert sum(slot["is_processing"] for slot in service.get("/slots")) == 5  # they go on
+    for connection, _ in streams:
+        connection.close()
 
 
 def test_a_model_that_sees_no_images(blind):

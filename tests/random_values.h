@@ -1,4 +1,4 @@
-// Numbers for tests.
+// Numbers for tests, and how far numbers are from others.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,17 @@ inline std::vector<float> random_values(int64_t count, uint64_t state) {
     value = static_cast<float>(state >> 40) / static_cast<float>(1 << 23) - 1.0f;
   }
   return x;
+}
+
+/// Σ(x − expected)² / Σexpected².
+inline double squared_error(const std::vector<float>& found, const std::vector<float>& expected) {
+  double error = 0;
+  double power = 0;
+  for (size_t i = 0; i < found.size(); ++i) {
+    error += (double{found[i]} - expected[i]) * (double{found[i]} - expected[i]);
+    power += double{expected[i]} * expected[i];
+  }
+  return error / power;
 }
 
 }  // namespace infer::test

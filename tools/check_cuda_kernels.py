@@ -38,7 +38,7 @@ SPILLS = [(r"scan_256 for sm_120", 640),
           (r"decoded_tile_\w+", 192)]
 # Kernels by name, with their GPU if it matters, threads of a block, blocks that a multiprocessor is to
 # hold. The first match counts.
-# Those of attention's tiles are in backends/cuda/ops/attention.h.
+# Those of attention's tiles are in backends/cuda/ops/attention.h and text_attention.h.
 BLOCKS = [
     (r"column_(nf4|fp4)\w*( for \w+)?", 256, 3),
     (r"column_\w+ for sm_(90a?|1\d\d)", 256, 4),
@@ -62,6 +62,7 @@ BLOCKS = [
     (r"attention_\d+_\d+", 128, 3),
     (r"scan_64", 256, 2),
     (r"scan_\d+", 256, 1),
+    (r"text_attention_tile_halves_\d+", 256, 4),
     (r"text_attention_64", 64, 8),
     (r"text_attention_\d+", 64, 4),
     (r"causal_conv_4", 64, 16),
@@ -76,6 +77,7 @@ CODE = [
     (r"(half|decoded)_tile_\w+", None, r"HMMA", r"LDGSTS\S*\.128"),
     (r"warpgroup_tile_\w+", None, r"HGMMA", r"UBLKCP"),
     (r"attention_tile", "attention_tile_128_128", r"HMMA", r"LDGSTS\S*\.128"),
+    (r"text_attention_tile", "text_attention_tile_80", r"HMMA", r"LDGSTS\S*\.128"),
 ]
 # Modules without machine code for some GPUs: kernels that are not chosen there.
 WITHOUT = [(r"decoded_tile_\w+", ("sm_86", "sm_89", "sm_90a", "sm_120")),
@@ -87,9 +89,11 @@ def rule(rules, name):
 
 
 def attention_tiles():
-    text = (ROOT / "backends/cuda/ops/attention.h").read_text(encoding="utf-8")
-    tiles = re.findall(r"\bTILE\((\d+), (\d+), (\d+)\)", text)
-    return [(f"attention_tile_{key}_{value}", 128, int(blocks)) for key, value, blocks in tiles]
+    ops = ROOT / "backends/cuda/ops"
+    cached = re.findall(r"\bTILE\((\d+), (\d+), (\d+)\)", (ops / "attention.h").read_text(encoding="utf-8"))
+    texts = re.findall(r"\bTILE\((\d+), (\d+)\)", (ops / "text_attention.h").read_text(encoding="utf-8"))
+    return ([(f"attention_tile_{key}_{value}", 128, int(blocks)) for key, value, blocks in cached]
+            + [(f"text_attention_tile_{size}", 128, int(blocks)) for size, blocks in texts])
 
 
 def figures(text):

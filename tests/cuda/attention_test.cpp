@@ -149,16 +149,6 @@ std::vector<AttentionSetup> tile_setups() {
   };
 }
 
-double squared_error(const std::vector<float>& found, const std::vector<float>& expected) {
-  double error = 0;
-  double power = 0;
-  for (size_t i = 0; i < found.size(); ++i) {
-    error += (double{found[i]} - expected[i]) * (double{found[i]} - expected[i]);
-    power += double{expected[i]} * expected[i];
-  }
-  return error / power;
-}
-
 bool equal(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
@@ -180,7 +170,7 @@ TEST_CASE(
     test::cuda_driver().set_seed(0);
     setup.roles = Roles::generated;
     const std::vector<float> rows = run_on(setup, 16, in_turn(setup.from, setup.tokens, 200));
-    const double error = squared_error(tiles, rows);
+    const double error = test::squared_error(tiles, rows);
     CHECK(error < 1e-6);   // of float16 in queries and weights
     CHECK(error > 1e-10);  // they are not the same kernels
   }
@@ -228,8 +218,10 @@ std::vector<int> barriers_of(const std::string& source) {
 
 TEST_CASE("attention of prompts: no barrier can be left out") {
   const AttentionSetup setup{"", 2, {1, 32, 32}, DType::q8_0, 140, 0, 0, Roles::prompt};
-  const std::vector<int> lines = barriers_of("backends/cuda/ops/attention_tile.cu");
-  CHECK(lines.size() >= 6);
+  std::vector<int> lines = barriers_of("backends/cuda/ops/attention_tile.cu");
+  const std::vector<int> shared = barriers_of("backends/cuda/device/attend_tile.h");
+  lines.insert(lines.end(), shared.begin(), shared.end());
+  CHECK(lines.size() == 7);
   std::string found;
   test::cuda_driver().set_listener([&](const std::string& mistake) { found = mistake; });
   for (const int line : lines) {

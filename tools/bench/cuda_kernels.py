@@ -180,7 +180,7 @@ def main():
                     if sass and kernel == module and module.startswith("tile_"):
                         tiles.append((kernel, arch, *per_products(kernel, loop(
                             instructions(cubin, kernel)))))
-                    if sass and module.startswith(("half_tile", "decoded_tile", "attention_tile")):
+                    if sass and module.startswith(("half_tile", "decoded_tile", "attention_tile", "text_attention_tile")):
                         halves.append((kernel, arch, half_products(instructions(cubin, kernel))))
                     if sass and kernel.startswith("warpgroup_tile") and not kernel.endswith("_glu"):
                         warpgroups.append((kernel, arch, *per_warpgroup_product(loop(

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 
+#include "backends/cuda/ops/attention_tile.h"
 #include "backends/cuda/ops/to_bytes.h"
 #include "backends/gpu/push.h"
 
@@ -58,28 +59,6 @@ struct AttentionParams {
   uint32_t pairs;
 };
 static_assert(sizeof(AttentionParams) == 272);
-
-inline constexpr uint32_t kTileThreads = 128;
-/// Queries of a tile; a warp has 16.
-inline constexpr uint32_t kTileQueries = 64;
-
-/// The shared memory of a tile's block, in words: keys and values of so many tokens as float16, and
-/// the queries that registers have no room for. Rows are 16 bytes longer than their elements, so
-/// that eight of them begin in different banks.
-template <uint32_t kKey, uint32_t kValue>
-struct AttentionTile {
-  static constexpr uint32_t kTokens = kKey > 192 || kValue > 128 ? 32 : 64;
-  static constexpr bool kQueriesInRegisters = kKey <= 128;
-  static constexpr uint32_t kKeyRow = kKey / 2 + 4;        ///< a token's
-  static constexpr uint32_t kAcrossRow = kTokens / 2 + 4;  ///< an element's, of transposed keys
-  static constexpr uint32_t kValueRow = kValue / 2 + 4;
-  static constexpr uint32_t kPlainWords = kTokens * kKeyRow;
-  static constexpr uint32_t kAcrossWords = kKey * kAcrossRow;
-  static constexpr uint32_t kKeyWords = kPlainWords > kAcrossWords ? kPlainWords : kAcrossWords;
-  static constexpr uint32_t kValueWords = kTokens * kValueRow;
-  static constexpr uint32_t kQueryWords = kQueriesInRegisters ? 0 : kTileThreads * kKey / 4;
-  static constexpr uint32_t kBytes = 4 * (kKeyWords + kValueWords + kQueryWords);
-};
 
 /// The sizes of keys and values that have tiles, and the blocks that a multiprocessor holds by the
 /// registers; by shared memory of 100 KiB it holds as many, but one of the two widest.

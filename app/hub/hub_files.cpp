@@ -162,8 +162,8 @@ std::vector<const HubFile*> with_quant(const std::vector<const HubFile*>& candid
   return found;
 }
 
-/// What modules of sentence-transformers, which modules.json names, consist of: two files in
-/// folders such as "1_Pooling" and "2_Dense".
+/// A file of a module of sentence-transformers: modules.json names folders such as "1_Pooling" and
+/// "2_Dense".
 bool is_of_module(std::string_view path) {
   const size_t slash = path.find('/');
   if (slash == path.npos) return false;
@@ -221,10 +221,10 @@ Result<Chosen> choose_folder(const ModelName& wanted, const std::vector<HubFile>
   }
   for (const auto& [of, numbers] : parts) {
     if (std::ssize(numbers) == of.second) continue;
+    const auto& [name, count] = of;
     return tl::unexpected(
-        not_found(fmt::format("{}: a part of {}-{:05}-of-{:05}.safetensors is "
-                              "missing",
-                              wanted.repository, of.first, *numbers.begin(), of.second)));
+        not_found(fmt::format("{}: a part of {}-{:05}-of-{:05}.safetensors is missing",
+                              wanted.repository, name, *numbers.begin(), count)));
   }
   chosen.files.insert(chosen.files.end(), weights.begin(), weights.end());
   return chosen;

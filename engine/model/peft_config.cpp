@@ -16,9 +16,9 @@ constexpr const char* kOtherKinds[] = {"use_dora", "use_qalora", "fan_in_fan_out
 constexpr const char* kOtherValues[] = {"alora_invocation_tokens", "layer_replication",
                                         "modules_to_save", "trainable_token_indices"};
 
-/// Initial values of A and B (init_lora_weights) that are taken out of the model's weights: PEFT
-/// takes them out again when it loads the adapter.
-constexpr const char* kTakenOut[] = {"pissa", "olora", "corda", "loftq", "lora_ga"};
+/// Ways to begin a training (init_lora_weights) that subtract the first A and B from the model's
+/// weights. PEFT subtracts them again when it loads the adapter.
+constexpr const char* kChangeWeights[] = {"pissa", "olora", "corda", "loftq", "lora_ga"};
 
 std::string key(const std::string& name) { return kPeftConfig + name; }
 
@@ -49,19 +49,19 @@ Status check_alpha(const Metadata& metadata, const std::string& at, double alpha
                metadata.source(), printable(at.substr(key("").size())), alpha);
 }
 
-Status check_start(const Metadata& metadata) {
+Status check_beginning(const Metadata& metadata) {
   const std::string at = key("init_lora_weights");
   const auto found = metadata.values().find(at);
   if (found == metadata.values().end()) return {};
-  const auto* const start = std::get_if<std::string>(&found->second);
-  if (start == nullptr) return {};
-  for (const char* name : kTakenOut) {
-    if (!start->starts_with(name)) continue;
+  const auto* const beginning = std::get_if<std::string>(&found->second);
+  if (beginning == nullptr) return {};
+  for (const char* name : kChangeWeights) {
+    if (!beginning->starts_with(name)) continue;
     return error(StatusCode::unsupported,
                  "{}: adapter_config.json: init_lora_weights: '{}' changes the model's weights; "
                  "save the adapter as an ordinary one (PEFT: save_pretrained with "
                  "path_initial_model_for_weight_conversion)",
-                 metadata.source(), printable(*start));
+                 metadata.source(), printable(*beginning));
   }
   return {};
 }
@@ -117,7 +117,7 @@ Result<PeftConfig> read_peft_config(const Metadata& metadata) {
       return tl::unexpected(refuse(metadata, name));
     }
   }
-  INFER_CHECK_R(check_start(metadata));
+  INFER_CHECK_R(check_beginning(metadata));
   PeftConfig config;
   INFER_TRY(const auto alpha, metadata.get_float(key("lora_alpha")));
   if (!alpha) {

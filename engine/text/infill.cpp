@@ -15,8 +15,8 @@ Result<Tokens> plain(const Tokenizer& tokenizer, std::string_view text) {
   return tokenizer.encode(text, {.add_special = false, .parse_special = false});
 }
 
-/// The same without the space that some vocabularies put before a text: behind a character that no
-/// token has with others, whose tokens are then taken away.
+/// The same without the space that some vocabularies put before a text: it is encoded behind a
+/// rare character, whose own tokens are then taken away.
 Result<Tokens> going_on(const Tokenizer& tokenizer, std::string_view text) {
   if (!tokenizer.adds_space_prefix()) return plain(tokenizer, text);
   constexpr std::string_view kMark = "\u263a";

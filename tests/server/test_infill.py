@@ -57,6 +57,17 @@ def test_the_text_between(filling):
         expected["content"]
 
 
+def test_nothing_before_it(filling):
+    expected = filling.post("/infill", GREEDY | {"input_prefix": "", "input_suffix": AFTER})
+    for more in ({}, {"prompt": ""}, {"prompt": [""]}):
+        openai = filling.post("/v1/completions", {"suffix": AFTER, "max_tokens": 8, "temperature": 0} | more)
+        assert openai["choices"][0]["text"] == expected["content"]
+        assert openai["usage"]["prompt_tokens"] == expected["tokens_evaluated"]
+    ollama = filling.post("/api/generate", {"suffix": AFTER, "stream": False,
+                                            "options": {"num_predict": 8, "temperature": 0}})
+    assert ollama["response"] == expected["content"]
+
+
 def test_what_does_not_fit_is_left_out(filling):
     long = " ".join(str(i) for i in range(2000))
     body = GREEDY | {"input_prefix": long + BEFORE, "input_suffix": AFTER + long}

@@ -165,8 +165,8 @@ Json template_variables(Fields& fields) {
 
 namespace {
 
-/// What stands for images in a prompt. Each file is read once, and no more of them than a context
-/// holds, or than a client waits for.
+/// What stands for images in a prompt. Equal files are read once. Throws Problem as soon as the
+/// images so far do not fit into the context, or the client has closed the connection.
 std::vector<ModelImage> read_images(const Call& call, const std::vector<std::string>& files) {
   const ServedModel& model = *call.model;
   const int64_t context = model.engine().memory().context;

@@ -217,7 +217,7 @@ void ollama_generate(const Call& call) {
   const std::string suffix = fields.text("suffix").value_or("");
   const std::string prompt = fields.text("prompt").value_or("");
   Json content = with_images(fields, prompt);
-  if (prompt.empty()) return answer_loaded(call, fields);
+  if (prompt.empty() && suffix.empty()) return answer_loaded(call, fields);
   const bool raw = fields.boolean("raw").value_or(false);
   if (!suffix.empty()) {
     if (!content.is_string()) fields.wrong("images", "none beside a suffix");

@@ -38,10 +38,7 @@ TextRequest read_text_request(const Call& call) {
   request.echo_logprobs = echo ? options.logprobs : -1;
   options.prompt_logprobs = std::max(request.form.prompt_logprobs, request.echo_logprobs);
   const std::string suffix = fields.text("suffix").value_or("");
-  for (Prompt& prompt : read_prompts(fields, engine)) {
-    if (!suffix.empty()) {
-      prompt.tokens = infill_prompt({prompt.text, suffix, {}}, options.max_tokens, engine);
-    }
+  for (Prompt& prompt : read_prompts(fields, engine, suffix, options.max_tokens)) {
     request.completion.prompts.push_back(std::move(prompt.tokens));
     request.echo.push_back(echo ? std::move(prompt.text) : "");
   }

@@ -17,7 +17,16 @@ std::vector<int32_t> read_ids(const Fields& fields, const char* name, const Json
   return all;
 }
 
-std::vector<Prompt> read_prompts(Fields& fields, const Engine& engine) {
+std::vector<int32_t> infill_prompt(const InfillText& text, int32_t max_tokens,
+                                   const Engine& engine) {
+  constexpr int64_t kUsual = 256;
+  const int64_t context = engine.memory().context;
+  const int64_t wanted = max_tokens < 0 ? kUsual : max_tokens;
+  return must(engine.vocabulary().infill(text, context - std::min(wanted, context / 2)));
+}
+
+std::vector<Prompt> read_prompts(Fields& fields, const Engine& engine, const std::string& suffix,
+                                 int32_t max_tokens) {
   std::vector<Prompt> prompts;
   const auto add_text = [&](const std::string& text) {
     prompts.push_back({must(engine.tokenize(text, {})), text});
@@ -51,18 +60,13 @@ std::vector<Prompt> read_prompts(Fields& fields, const Engine& engine) {
       }
     }
   }
-  for (const Prompt& each : prompts) {
+  for (Prompt& each : prompts) {
+    if (!suffix.empty()) {
+      each.tokens = infill_prompt({each.text, suffix, {}}, max_tokens, engine);
+    }
     if (each.tokens.empty()) fields.wrong("prompt", "at least one token");
   }
   return prompts;
-}
-
-std::vector<int32_t> infill_prompt(const InfillText& text, int32_t max_tokens,
-                                   const Engine& engine) {
-  constexpr int64_t kUsual = 256;
-  const int64_t context = engine.memory().context;
-  const int64_t wanted = max_tokens < 0 ? kUsual : max_tokens;
-  return must(engine.vocabulary().infill(text, context - std::min(wanted, context / 2)));
 }
 
 }  // namespace infer::server

@@ -19,12 +19,14 @@ std::vector<int32_t> read_ids(const Fields& fields, const char* name, const Json
 
 /// What the field `prompt` says.
 struct Prompt {
-  std::vector<int32_t> tokens;  ///< at least one
+  std::vector<int32_t> tokens;
   std::string text;
 };
 
-/// A text, an array of tokens, or an array of either. Throws Problem.
-std::vector<Prompt> read_prompts(Fields& fields, const Engine& engine);
+/// A text, an array of tokens, or an array of either. With a `suffix` each prompt asks for the text
+/// between it and the suffix, as infill_prompt(). Each has at least one token. Throws Problem.
+std::vector<Prompt> read_prompts(Fields& fields, const Engine& engine,
+                                 const std::string& suffix = "", int32_t max_tokens = -1);
 
 /// What asks for the text between two others, with room for `max_tokens` of it (−1: not said).
 /// Throws Problem if the model cannot fill in.

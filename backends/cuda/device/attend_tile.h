@@ -15,11 +15,11 @@
 //   rows()                               TileRows of the launch
 //   seen(row), run_of(begin, end)        what rows see: Seen; the first Run of rows
 //   query(at, i)                         element i of the query at element `at`
-//   page(sequence, token)                what copies need to know of a token's page
+//   page(sequence, token)                where a token's page is, for the copies below
 //   copy_keys(to, head, page, token, last), take_keys(at)
 //                                        starts the copy of a piece; makes it float16, after the
 //                                        wait, and ends with a barrier. `last`: the last token that
-//                                        anybody sees
+//                                        a row of the run sees
 //   copy_values(to, head, page, token, end), take_values(at, end)
 //                                        the same; tokens from `end` of the piece on become zeros
 //   across()                             keys are [element][token], not [token][element]

@@ -233,7 +233,7 @@ struct TokenizeOptions {
   bool parse_special = true;  ///< the spelling of a special token in the text means that token
 };
 
-/// What stands around a text that a model is to fill in, as a rule code.
+/// What stands around a text, most often code, that a model is to fill in.
 struct InfillText {
   struct File {
     std::string name;

@@ -86,7 +86,7 @@ Status Engine::Impl::plan_grammars() {
     const int64_t left =
         std::min(cache_budget(budget) - cache_bytes(budget), free_for_cache(budget));
     if (left < Grammars::kMostBytes) {
-      status = error(StatusCode::out_of_memory,
+      status = error(StatusCode::does_not_fit,
                      "grammars and schemas may need {}, but {} has only {} left; plan for them "
                      "when the model is loaded (--grammars), or free some memory",
                      format_bytes(Grammars::kMostBytes), budget.name, format_bytes(left));

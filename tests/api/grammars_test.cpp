@@ -163,7 +163,7 @@ TEST_CASE("all grammars together stay within their limit, and give the same toke
   }
 }
 
-TEST_CASE("a grammar for which those in use leave no room is refused") {
+TEST_CASE("a grammar for which those in use leave no room is refused for now") {
   const auto engine = load();
   Engine::Impl& impl = EngineAccess::impl(*engine);
   const auto many = [](int i) {  // a large grammar
@@ -184,7 +184,7 @@ TEST_CASE("a grammar for which those in use leave no room is refused") {
       in_use.push_back(*std::move(made));
       continue;
     }
-    CHECK(made.error().code() == StatusCode::does_not_fit);
+    CHECK(made.error().code() == StatusCode::busy);
     CHECK(made.error().message().find("running calls") != std::string::npos);
   }
   CHECK(!in_use.empty());

@@ -127,7 +127,7 @@ def test_cpp_with_find_package(prefix, sources, tmp_path, kind):
     target = "infer::infer" if kind == "shared" else "infer::static"
     text = CMAKE_PROJECT.replace("@KIND@", kind).replace("@TARGET@", target)
     (tmp_path / "CMakeLists.txt").write_text(text.replace("@SOURCES@", str(sources)))
-    run(CMAKE, "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}",
+    run(CMAKE, "-G", "Ninja", "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}",
         "-DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF")
     run(CMAKE, "--build", tmp_path / "build", "-j2")
     check_consumer(tmp_path / "build/consumer")

@@ -561,7 +561,8 @@ class INFER_API Session {
   /// session may hold fewer tokens than before, even if the call fails later. cancel() is not a
   /// failure here. invalid_argument: ids outside the vocabulary or options out of range.
   /// unsupported: a grammar or schema that cannot be enforced. does_not_fit: no room for the
-  /// prompt. busy: too many calls (LoadOptions::max_waiting).
+  /// prompt, or the plan leaves none for grammars. busy: too many calls (LoadOptions::max_waiting),
+  /// or the grammars of running calls leave no room for this one.
   Result<GenerateResult> generate(std::span<const int32_t> prompt, const GenerateOptions& options,
                                   const TokenFn& on_token);
   /// Begins what generate() does and returns at once; next() delivers the tokens. Wrong arguments

@@ -54,10 +54,10 @@ Result<CharDfa> CharDfa::of_length(uint32_t min, uint32_t max) {
   return dfa;
 }
 
-CharDfa CharDfa::of(const std::vector<std::string>& strings) {
+CharDfa CharDfa::of(const std::vector<std::string_view>& strings) {
   std::vector<std::map<char32_t, uint32_t>> children(1);
   std::vector<bool> ends(1);
-  for (const std::string& s : strings) {
+  for (const std::string_view s : strings) {
     uint32_t at = 0;
     for (size_t pos = 0; pos < s.size();) {
       const Utf8Char c = decode_utf8(s, pos);

@@ -40,7 +40,7 @@ class CharDfa {
   static constexpr uint32_t kNoMaximum = UINT32_MAX;
   static Result<CharDfa> of_length(uint32_t min, uint32_t max);
   /// Exactly these strings, which are valid UTF-8.
-  static CharDfa of(const std::vector<std::string>& strings);
+  static CharDfa of(const std::vector<std::string_view>& strings);
 
   const std::vector<State>& states() const { return states_; }
   bool matches(std::string_view text) const;

@@ -22,7 +22,9 @@ Result<std::shared_ptr<const CompiledGrammar>> SchemaCompiler::compile() {
     pending_.pop_back();
     at_ = schemas.empty() ? document_.root() : schemas.front();
     INFER_TRY(const Shapes shapes, maker_.shapes(schemas));
-    for (const Shape& s : shapes) INFER_CHECK_R(emit(s, rule));
+    for (const Shape& s : shapes) {
+      if (!builder_.too_large()) INFER_CHECK_R(emit(s, rule));
+    }
     if (builder_.too_large()) {
       return refused("schema", "its grammar is too large: more than " +
                                    std::to_string(kMaxGrammarSize) + " states and edges");
@@ -94,9 +96,9 @@ Status SchemaCompiler::emit(const Shape& s, RuleId rule) {
 Status SchemaCompiler::emit_values(const Shape& s, RuleId rule) {
   Shape others = s;
   others.values.reset();
-  for (const Json* v : *s.values) {
-    INFER_TRY_S(const bool ok, maker_.allows(others, *v));
-    if (ok) graph(rule).literal(RuleGraph::kStart, v->dump(), RuleGraph::kEnd);
+  for (const ValueId v : *s.values) {
+    INFER_TRY_S(const bool ok, maker_.allows(others, v));
+    if (ok) graph(rule).literal(RuleGraph::kStart, maker_.value(v).dump(), RuleGraph::kEnd);
     if (builder_.too_large()) break;
   }
   return {};

@@ -47,10 +47,10 @@ class SchemaCompiler {
     ObjectMembers all;
   };
   Result<Members> members_of(const Shape& s);
-  Status add_others(const Shape& s, const std::vector<std::string>& listed, Members& members);
+  Status add_others(const Shape& s, const std::vector<std::string_view>& listed, Members& members);
   /// The names that propertyNames allows.
   Result<CharDfa> names_of(const Shape& s);
-  Result<CharDfa> other_names(const Shape& s, const std::vector<std::string>& listed);
+  Result<CharDfa> other_names(const Shape& s, const std::vector<std::string_view>& listed);
 
   SchemaDocument& document_;
   ShapeMaker maker_;

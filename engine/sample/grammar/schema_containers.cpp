@@ -67,6 +67,7 @@ Status SchemaCompiler::emit_array(const Shape& s, RuleId rule) {
       const uint32_t before = i == 0 ? here : graph(rule).literal(here, ",");
       const uint32_t begin = graph(rule).node();
       graph(rule).call(before, space_, begin);
+      INFER_CHECK(maker_.count_work(at_, s.arrays.size() / 16));
       // The last node of an endless array leads to itself.
       const size_t next = std::min(i + 1, counted);
       Conjunction schemas = ShapeMaker::item(s, i);
@@ -92,11 +93,12 @@ Result<CharDfa> SchemaCompiler::names_of(const Shape& s) {
     if ((name.types & kString) == 0) continue;
     CharDfa base = CharDfa::all();
     if (name.values) {
-      std::vector<std::string> texts;
-      for (const Json* v : *name.values) {
-        if (v->is_string()) texts.push_back(v->get<std::string>());
+      std::vector<std::string_view> texts;
+      for (const ValueId id : *name.values) {
+        const Json& v = maker_.value(id);
+        if (v.is_string()) texts.push_back(v.get_ref<const std::string&>());
       }
-      base = CharDfa::of(texts);
+      INFER_TRY(base, maker_.set_of(at_, texts));
     }
     INFER_TRY(const CharDfa one, language_of(name, std::move(base)));
     Result<CharDfa> both = all.united(one, maker_.char_work());
@@ -108,10 +110,11 @@ Result<CharDfa> SchemaCompiler::names_of(const Shape& s) {
 
 /// The names that may be written, except those of `listed` and the excluded ones.
 Result<CharDfa> SchemaCompiler::other_names(const Shape& s,
-                                            const std::vector<std::string>& listed) {
-  std::vector<std::string> excluded = listed;
+                                            const std::vector<std::string_view>& listed) {
+  std::vector<std::string_view> excluded = listed;
   excluded.insert(excluded.end(), s.absent.begin(), s.absent.end());
-  CharDfa names = CharDfa::of(excluded).complement();
+  INFER_TRY(CharDfa names, maker_.set_of(at_, excluded));
+  names = names.complement();
   if (s.names.empty()) return names;
   INFER_TRY(const CharDfa allowed, names_of(s));
   auto both = names.intersected(allowed, maker_.char_work());
@@ -120,7 +123,7 @@ Result<CharDfa> SchemaCompiler::other_names(const Shape& s,
 }
 
 /// Names that are not listed, apart by which patterns they match.
-Status SchemaCompiler::add_others(const Shape& s, const std::vector<std::string>& listed,
+Status SchemaCompiler::add_others(const Shape& s, const std::vector<std::string_view>& listed,
                                   Members& members) {
   std::vector<std::shared_ptr<const CharDfa>> patterns;
   for (const auto& part : s.objects) {
@@ -167,17 +170,17 @@ Status SchemaCompiler::add_others(const Shape& s, const std::vector<std::string>
 }
 
 Result<SchemaCompiler::Members> SchemaCompiler::members_of(const Shape& s) {
-  std::vector<std::string> order;
-  std::set<std::string> seen;
+  std::vector<std::string_view> order;
+  std::set<std::string_view> seen;
   for (const auto& part : s.objects) {
     for (const auto& [name, schema] : part->properties) {
       if (seen.insert(name).second) order.push_back(name);
     }
   }
-  for (const std::string& name : s.required) {
+  for (const std::string_view name : s.required) {
     if (seen.insert(name).second) order.push_back(name);
   }
-  const std::set<std::string> required(s.required.begin(), s.required.end());
+  const std::set<std::string_view> required(s.required.begin(), s.required.end());
   Members members;
   members.all.least = s.min_members;
   members.all.most = s.max_members;
@@ -185,13 +188,14 @@ Result<SchemaCompiler::Members> SchemaCompiler::members_of(const Shape& s) {
   if (!s.names.empty()) {
     INFER_TRY(names, names_of(s));
   }
-  for (const std::string& name : order) {
+  for (const std::string_view name : order) {
     const bool needed = required.contains(name);
     if (s.absent.contains(name) || !names.matches(name)) {
       members.possible = members.possible && !needed;
       continue;
     }
-    const RuleId inner = value(maker_.member(s, name));
+    INFER_TRY(const Conjunction schemas, maker_.member(s, name));
+    const RuleId inner = value(schemas);
     members.all.listed.push_back({Json(name).dump(), inner, needed});
   }
   INFER_CHECK_R(add_others(s, order, members));

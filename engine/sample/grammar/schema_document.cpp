@@ -225,23 +225,4 @@ tl::unexpected<Status> SchemaDocument::failure(StatusCode code, NodeId at, std::
   return fail(code, "schema #{}: {}: {}", nodes_[at].pointer, keyword, what);
 }
 
-bool same_value(const Json& a, const Json& b) {
-  if (a.is_object() && b.is_object()) {
-    if (a.size() != b.size()) return false;
-    for (const auto& [key, value] : a.items()) {
-      const auto it = b.find(key);
-      if (it == b.end() || !same_value(value, *it)) return false;
-    }
-    return true;
-  }
-  if (a.is_array() && b.is_array()) {
-    if (a.size() != b.size()) return false;
-    for (size_t i = 0; i < a.size(); ++i) {
-      if (!same_value(a[i], b[i])) return false;
-    }
-    return true;
-  }
-  return a == b;
-}
-
 }  // namespace infer

@@ -63,8 +63,4 @@ class SchemaDocument {
   std::unordered_map<std::string, const Json*> anchors_;
 };
 
-/// Whether two values are the same in JSON Schema's sense: 1 and 1.0 are, the order of members does
-/// not count.
-bool same_value(const Json& a, const Json& b);
-
 }  // namespace infer

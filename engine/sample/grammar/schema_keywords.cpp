@@ -123,15 +123,19 @@ Status KeywordReader::read_values() {
   }
   if (const Json* list = find("enum"); list != nullptr) {
     if (!list->is_array()) return invalid("enum", "not an array").value();
-    base_.values.emplace();
-    for (const Json& value : *list) base_.values->push_back(&value);
+    std::vector<ValueId> ids;
+    for (const Json& value : *list) {
+      INFER_TRY_S(ids.emplace_back(), maker_.add_value(value, schema_));
+    }
+    std::ranges::sort(ids);
+    ids.erase(std::ranges::unique(ids).begin(), ids.end());
+    base_.values = std::make_shared<const std::vector<ValueId>>(std::move(ids));
   }
   if (const Json* value = find("const"); value != nullptr) {
-    if (base_.values) {
-      std::erase_if(*base_.values, [&](const Json* v) { return !same_value(*v, *value); });
-    } else {
-      base_.values = {{value}};
-    }
+    INFER_TRY_S(const ValueId id, maker_.add_value(*value, schema_));
+    std::vector<ValueId> ids{id};
+    if (base_.values && !std::ranges::binary_search(*base_.values, id)) ids.clear();
+    base_.values = std::make_shared<const std::vector<ValueId>>(std::move(ids));
   }
   return {};
 }
@@ -282,10 +286,11 @@ Status KeywordReader::read_objects() {
   const Json* required = find("required");
   if (required == nullptr) return {};
   if (!required->is_array()) return invalid("required", "not an array").value();
-  std::set<std::string> seen;
+  std::set<std::string_view> seen;
   for (const Json& name : *required) {
     if (!name.is_string()) return invalid("required", "not an array of strings").value();
-    if (seen.insert(name.get<std::string>()).second) base_.required.push_back(name);
+    const std::string_view text = name.get_ref<const std::string&>();
+    if (seen.insert(text).second) base_.required.push_back(text);
   }
   return {};
 }
@@ -341,7 +346,7 @@ Status KeywordReader::apply_schemas() {
     Shapes either;
     for (const NodeId one : any) {
       INFER_TRY_S(const Shapes shapes, maker_.shapes(one));
-      either.insert(either.end(), shapes.begin(), shapes.end());
+      INFER_CHECK(maker_.add(shapes, schema_, either));
     }
     INFER_CHECK(apply(either));
   }
@@ -355,23 +360,27 @@ Status KeywordReader::apply_schemas() {
 
 /// Drops from lists of values those that another branch allows, whatever formats say. Shapes whose
 /// list ends are dropped too.
-Status KeywordReader::drop_values(Shapes other, Shapes& shapes) {
+Status KeywordReader::drop_values(const Shapes& branch, Shapes& shapes) {
+  Shapes other;
+  INFER_CHECK(maker_.add(branch, schema_, other));
   for (Shape& s : other) {
     maker_.leave_out_formats(s);
     s.formats.clear();
   }
   for (Shape& s : shapes) {
     if (!s.values) continue;
-    std::vector<const Json*> kept;
-    for (const Json* v : *s.values) {
+    std::vector<ValueId> kept;
+    for (const ValueId v : *s.values) {
       bool shared = false;
       for (const Shape& o : other) {
         if (shared) break;
-        INFER_TRY_S(shared, maker_.allows(o, *v));
+        INFER_TRY_S(shared, maker_.allows(o, v));
       }
       if (!shared) kept.push_back(v);
     }
-    s.values = std::move(kept);
+    if (kept.size() < s.values->size()) {
+      s.values = std::make_shared<const std::vector<ValueId>>(std::move(kept));
+    }
   }
   std::erase_if(shapes, [](const Shape& s) { return s.values && s.values->empty(); });
   return {};
@@ -394,6 +403,7 @@ Status KeywordReader::apply_one_of() {
     Shapes alone = shapes[i];
     for (size_t j = 0; j < branches.size(); ++j) {
       if (i == j) continue;
+      if (alone.empty()) break;
       INFER_CHECK(drop_values(shapes[j], alone));
       // What lists its values is apart from the other branch now.
       const auto listed =
@@ -416,7 +426,7 @@ Status KeywordReader::apply_one_of() {
       INFER_TRY_S(alone, maker_.intersect(alone, *rest, schema_));
       join();
     }
-    one.insert(one.end(), alone.begin(), alone.end());
+    INFER_CHECK(maker_.add(alone, schema_, one));
   }
   all_ = std::move(one);
   return {};
@@ -465,7 +475,7 @@ Status KeywordReader::apply_dependents() {
         if (!needed.is_array()) return invalid(keyword, "not arrays of strings").value();
         for (const Json& other : needed) {
           if (!other.is_string()) return invalid(keyword, "not arrays of strings").value();
-          if (other != name) either[1].required.push_back(other.get<std::string>());
+          if (other != name) either[1].required.push_back(other.get_ref<const std::string&>());
         }
       }
       INFER_CHECK(apply(either));

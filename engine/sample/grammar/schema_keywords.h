@@ -41,7 +41,7 @@ class KeywordReader {
   Status apply(const Shapes& other);
   Status apply_schemas();
   Status apply_one_of();
-  Status drop_values(Shapes other, Shapes& shapes);
+  Status drop_values(const Shapes& branch, Shapes& shapes);
   Status apply_condition();
   Status apply_dependents();
 

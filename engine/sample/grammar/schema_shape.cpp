@@ -14,10 +14,38 @@ constexpr size_t kMaxShapes = 256;
 constexpr size_t kMaxOpen = 200;
 constexpr uint64_t kMaxWork = 200'000;
 constexpr uint32_t kMaxEmptyDepth = 6;
-/// Pairs of values of two lists.
-constexpr size_t kMaxComparisons = 4'000'000;
 
 void add_all(auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); }
+
+/// Adds what is not there. In each list all are different.
+void unite(auto& to, const auto& from) {
+  const size_t before = to.size();
+  for (const auto& one : from) {
+    const auto first = to.begin(), last = first + static_cast<ptrdiff_t>(before);
+    if (std::find(first, last, one) == last) to.push_back(one);
+  }
+}
+
+/// Steps of work that a copy of the shape takes.
+uint64_t weight(const Shape& s) {
+  return 1 + (s.languages.size() + s.formats.size() + s.arrays.size() + s.contains.size() +
+              s.objects.size() + s.required.size() + 4 * s.absent.size() + s.names.size()) /
+                 16;
+}
+
+/// Steps that it takes to bring two shapes together.
+uint64_t weight(const Shape& a, const Shape& b) {
+  const auto pairs = [&](auto member) {
+    return uint64_t{(a.*member).size()} * uint64_t{(b.*member).size()};
+  };
+  const uint64_t compared = pairs(&Shape::languages) + pairs(&Shape::formats) +
+                            pairs(&Shape::arrays) + pairs(&Shape::contains) +
+                            pairs(&Shape::objects) + pairs(&Shape::required) + pairs(&Shape::names);
+  uint64_t bytes = 0;
+  for (const std::string_view name : b.required) bytes += a.required.size() * name.size();
+  const size_t values = a.values && b.values ? a.values->size() + b.values->size() : 0;
+  return weight(a) + weight(b) + compared / 16 + bytes / 1024 + values / 64;
+}
 
 /// The stricter of two bounds. `sign` 1: lower bounds.
 void tighten(std::optional<NumberSpec::Bound>& bound, const std::optional<NumberSpec::Bound>& other,
@@ -92,6 +120,19 @@ Status ShapeMaker::count_work(NodeId at, uint64_t steps) {
       .value();
 }
 
+Result<CharDfa> ShapeMaker::set_of(NodeId at, const std::vector<std::string_view>& strings) {
+  uint64_t bytes = 0;
+  for (const std::string_view s : strings) bytes += s.size();
+  INFER_CHECK_R(count_work(at, bytes / 8));
+  return CharDfa::of(strings);
+}
+
+Result<ValueId> ShapeMaker::add_value(const Json& value, NodeId at) {
+  std::string text = canonical_text(value);
+  INFER_CHECK_R(count_work(at, text.size() / 64));
+  return values_.add(value, std::move(text));
+}
+
 Result<Shapes> ShapeMaker::shapes(NodeId schema) {
   if (const auto it = known_.find(schema); it != known_.end()) return it->second;
   if (open_.contains(schema)) {
@@ -102,7 +143,7 @@ Result<Shapes> ShapeMaker::shapes(NodeId schema) {
     return document_.failure(StatusCode::unsupported, schema, "$ref",
                              "schemas in schemas about the same value are nested too deeply");
   }
-  INFER_CHECK_R(count_work(schema));
+  INFER_CHECK_R(count_work(schema, 1));
   open_.insert(schema);
   Result<Shapes> made = make(schema);
   open_.erase(schema);
@@ -141,11 +182,7 @@ Result<Shapes> ShapeMaker::intersect(const Shapes& a, const Shapes& b, NodeId at
   Shapes out;
   for (const Shape& x : a) {
     for (const Shape& y : b) {
-      const size_t names = (x.required.size() + 1) * (y.required.size() + 1) + x.absent.size() +
-                           y.absent.size() + x.objects.size() + y.objects.size() +
-                           x.languages.size() + y.languages.size();
-      INFER_CHECK_R(count_work(at, 1 + names / 16));
-      INFER_TRY(Shape both, intersect(x, y));
+      INFER_TRY(Shape both, intersect(x, y, at));
       if (both.types == 0 || (both.values && both.values->empty())) continue;
       out.push_back(std::move(both));
       if (out.size() > kMaxShapes) {
@@ -157,22 +194,25 @@ Result<Shapes> ShapeMaker::intersect(const Shapes& a, const Shapes& b, NodeId at
   return out;
 }
 
-Result<Shape> ShapeMaker::intersect(const Shape& a, const Shape& b) {
+Status ShapeMaker::add(const Shapes& from, NodeId at, Shapes& to) {
+  for (const Shape& s : from) {
+    INFER_CHECK(count_work(at, weight(s)));
+    to.push_back(s);
+  }
+  return {};
+}
+
+Result<Shape> ShapeMaker::intersect(const Shape& a, const Shape& b, NodeId at) {
+  INFER_CHECK_R(count_work(at, weight(a, b)));
   Shape s = a;
   s.types &= b.types;
   if (s.origin == kNoNode) s.origin = b.origin;
-  if (b.values) {
-    if (s.values) {
-      if (s.values->size() * b.values->size() > kMaxComparisons) {
-        return document_.failure(StatusCode::unsupported, b.origin, "enum",
-                                 "two lists that are too long for both to hold");
-      }
-      std::erase_if(*s.values, [&](const Json* v) {
-        return std::ranges::none_of(*b.values, [&](const Json* w) { return same_value(*v, *w); });
-      });
-    } else {
-      s.values = b.values;
-    }
+  if (!s.values) {
+    s.values = b.values;
+  } else if (b.values && b.values != s.values) {
+    std::vector<ValueId> both;
+    std::ranges::set_intersection(*a.values, *b.values, std::back_inserter(both));
+    s.values = std::make_shared<const std::vector<ValueId>>(std::move(both));
   }
   tighten(s.lower, b.lower, 1);
   tighten(s.upper, b.upper, -1);
@@ -181,21 +221,19 @@ Result<Shape> ShapeMaker::intersect(const Shape& a, const Shape& b) {
   if (s.multiple_of > UINT32_MAX) {
     return document_.failure(StatusCode::unsupported, b.origin, "multipleOf", "it is too large");
   }
-  add_all(s.languages, b.languages);
-  add_all(s.formats, b.formats);
+  unite(s.languages, b.languages);
+  unite(s.formats, b.formats);
   s.min_length = std::max(s.min_length, b.min_length);
   s.max_length = std::min(s.max_length, b.max_length);
-  add_all(s.arrays, b.arrays);
+  unite(s.arrays, b.arrays);
   s.min_items = std::max(s.min_items, b.min_items);
   s.max_items = std::min(s.max_items, b.max_items);
-  add_all(s.contains, b.contains);
+  unite(s.contains, b.contains);
   s.unique_items = s.unique_items || b.unique_items;
-  add_all(s.objects, b.objects);
-  for (const std::string& name : b.required) {
-    if (std::ranges::find(s.required, name) == s.required.end()) s.required.push_back(name);
-  }
+  unite(s.objects, b.objects);
+  unite(s.required, b.required);
   s.absent.insert(b.absent.begin(), b.absent.end());
-  add_all(s.names, b.names);
+  unite(s.names, b.names);
   s.min_members = std::max(s.min_members, b.min_members);
   s.max_members = std::min(s.max_members, b.max_members);
   return s;
@@ -214,8 +252,12 @@ Conjunction ShapeMaker::item(const Shape& shape, size_t index) {
   return out;
 }
 
-Conjunction ShapeMaker::member(const Shape& shape, const std::string& name) const {
+Result<Conjunction> ShapeMaker::member(const Shape& shape, std::string_view name) {
   Conjunction out;
+  uint64_t patterns = 0;
+  for (const auto& part : shape.objects) patterns += part->patterns.size();
+  INFER_CHECK_R(
+      count_work(place(shape), (shape.objects.size() + patterns) * (1 + name.size() / 16) / 16));
   for (const auto& part : shape.objects) {
     bool named = false;
     if (const auto it = part->by_name.find(name); it != part->by_name.end()) {
@@ -261,7 +303,7 @@ bool ShapeMaker::allows_other_members(const Shape& shape) {
 
 void ShapeMaker::leave_out_formats(const Shape& shape) {
   if (shape.formats.empty()) return;
-  leave_out(shape.origin == kNoNode ? document_.root() : shape.origin, "format",
+  leave_out(place(shape), "format",
             "texts that only a format excludes are not written, since a validator need not check "
             "formats");
 }
@@ -275,19 +317,32 @@ Result<bool> ShapeMaker::allows(const Conjunction& schemas, const Json& value) {
   return false;
 }
 
+Result<bool> ShapeMaker::allows(const Shape& s, ValueId value) {
+  if (s.values && !std::ranges::binary_search(*s.values, value)) return false;
+  return allows_other(s, values_[value]);
+}
+
 Result<bool> ShapeMaker::allows(const Shape& s, const Json& value) {
-  INFER_CHECK_R(count_work(s.origin == kNoNode ? document_.root() : s.origin));
-  if ((s.types & type_of(value)) == 0) return false;
-  if (s.values &&
-      std::ranges::none_of(*s.values, [&](const Json* v) { return same_value(*v, value); })) {
-    return false;
+  if (s.values) {
+    const std::string text = canonical_text(value);
+    INFER_CHECK_R(count_work(place(s), text.size() / 64));
+    const auto id = values_.find(text);
+    if (!id || !std::ranges::binary_search(*s.values, *id)) return false;
   }
+  return allows_other(s, value);
+}
+
+Result<bool> ShapeMaker::allows_other(const Shape& s, const Json& value) {
+  const NodeId at = place(s);
+  INFER_CHECK_R(count_work(at, 1));
+  if ((s.types & type_of(value)) == 0) return false;
   if (value.is_number()) {
     const auto d = decimal_of(value);
     return d && within(s, *d);
   }
   if (value.is_string()) {
     const auto& text = value.get_ref<const std::string&>();
+    INFER_CHECK_R(count_work(at, text.size() * (1 + s.languages.size() + s.formats.size()) / 64));
     const uint64_t length = code_points(text);
     const auto matches = [&](const auto& dfa) { return dfa->matches(text); };
     return length >= s.min_length && length <= s.max_length &&
@@ -295,12 +350,15 @@ Result<bool> ShapeMaker::allows(const Shape& s, const Json& value) {
   }
   if (value.is_array()) {
     if (value.size() < s.min_items || value.size() > s.max_items) return false;
+    std::set<std::string> seen;
     for (size_t i = 0; i < value.size(); ++i) {
+      INFER_CHECK_R(count_work(at, s.arrays.size() / 16));
       INFER_TRY(const bool ok, allows(item(s, i), value[i]));
       if (!ok) return false;
-      for (size_t j = 0; s.unique_items && j < i; ++j) {
-        if (same_value(value[i], value[j])) return false;
-      }
+      if (!s.unique_items) continue;
+      const auto [text, fresh] = seen.insert(canonical_text(value[i]));
+      INFER_CHECK_R(count_work(at, text->size() / 64));
+      if (!fresh) return false;
     }
     for (const NodeId wanted : s.contains) {
       bool found = false;
@@ -312,12 +370,14 @@ Result<bool> ShapeMaker::allows(const Shape& s, const Json& value) {
   }
   if (value.is_object()) {
     if (value.size() < s.min_members || value.size() > s.max_members) return false;
-    for (const std::string& name : s.required) {
+    INFER_CHECK_R(count_work(at, s.required.size() * value.size() / 64));
+    for (const std::string_view name : s.required) {
       if (!value.contains(name)) return false;
     }
     for (const auto& [name, inner] : value.items()) {
       if (s.absent.contains(name)) return false;
-      INFER_TRY(const bool ok, allows(member(s, name), inner));
+      INFER_TRY(const Conjunction schemas, member(s, name));
+      INFER_TRY(const bool ok, allows(schemas, inner));
       if (!ok) return false;
       const Json text = name;
       INFER_TRY(const bool named, allows(s.names, text));
@@ -338,14 +398,15 @@ Result<bool> ShapeMaker::surely_empty(const Conjunction& schemas, uint32_t depth
 }
 
 Result<bool> ShapeMaker::surely_empty(const Shape& s, uint32_t depth) {
-  INFER_CHECK_R(count_work(s.origin == kNoNode ? document_.root() : s.origin));
+  const NodeId at = place(s);
+  INFER_CHECK_R(count_work(at, weight(s)));
   if (s.types == 0) return true;
   if (s.values) {
     Shape plain = s;
     plain.formats.clear();
     plain.values.reset();
-    for (const Json* v : *s.values) {
-      INFER_TRY(const bool ok, allows(plain, *v));
+    for (const ValueId v : *s.values) {
+      INFER_TRY(const bool ok, allows(plain, v));
       if (ok) return false;
     }
     return true;
@@ -359,6 +420,7 @@ Result<bool> ShapeMaker::surely_empty(const Shape& s, uint32_t depth) {
   if ((s.types & kString) != 0 && s.min_length <= s.max_length) {
     CharDfa language = CharDfa::all();
     if (s.max_length < kMaxCharStates / 4) {
+      INFER_CHECK_R(count_work(at, s.max_length / 8));
       INFER_TRY(language, CharDfa::of_length(static_cast<uint32_t>(s.min_length),
                                              static_cast<uint32_t>(s.max_length)));
     }
@@ -372,17 +434,19 @@ Result<bool> ShapeMaker::surely_empty(const Shape& s, uint32_t depth) {
   if ((s.types & kArray) != 0 && s.min_items <= s.max_items) {
     bool empty = false;
     for (size_t i = 0; i < std::min<uint64_t>(s.min_items, 16) && !empty; ++i) {
+      INFER_CHECK_R(count_work(at, s.arrays.size() / 16));
       INFER_TRY(empty, surely_empty(item(s, i), depth));
     }
     if (!empty) return false;
   }
   if ((s.types & kObject) != 0 && s.min_members <= s.max_members) {
     bool empty = s.required.size() > s.max_members;
-    for (const std::string& name : s.required) {
+    for (const std::string_view name : s.required) {
       if (empty) break;
       empty = s.absent.contains(name);
       if (!empty) {
-        INFER_TRY(empty, surely_empty(member(s, name), depth));
+        INFER_TRY(const Conjunction schemas, member(s, name));
+        INFER_TRY(empty, surely_empty(schemas, depth));
       }
     }
     if (!empty) return false;
@@ -393,8 +457,7 @@ Result<bool> ShapeMaker::surely_empty(const Shape& s, uint32_t depth) {
 Result<bool> ShapeMaker::disjoint(const Shapes& a, const Shapes& b) {
   for (const Shape& x : a) {
     for (const Shape& y : b) {
-      INFER_CHECK_R(count_work(document_.root()));
-      INFER_TRY(const Shape both, intersect(x, y));
+      INFER_TRY(const Shape both, intersect(x, y, document_.root()));
       INFER_TRY(const bool empty, surely_empty(both));
       if (!empty) return false;
     }
@@ -428,21 +491,23 @@ Result<Shapes> ShapeMaker::negate(const Shape& s, NodeId at, std::string_view ke
   if (s.types != kAnyType) add(static_cast<uint8_t>(~s.types));
   if (s.values) {
     // All but these. Of arrays and objects only the empty ones leave what can be written.
-    std::vector<std::string> texts;
+    std::vector<std::string_view> texts;
     std::vector<Decimal> numbers;
     uint8_t scalars = 0;
     bool empty_array = false, empty_object = false;
-    for (const Json* v : *s.values) {
-      const uint8_t type = type_of(*v);
+    INFER_CHECK_R(count_work(at, s.values->size() / 4));
+    for (const ValueId id : *s.values) {
+      const Json& v = values_[id];
+      const uint8_t type = type_of(v);
       if ((type & s.types) == 0) continue;
       if (type == kString) {
-        texts.push_back(v->get<std::string>());
+        texts.push_back(v.get_ref<const std::string&>());
       } else if ((type & (kNull | kBoolean)) != 0) {
         scalars |= type;
-      } else if (const auto d = v->is_number() ? decimal_of(*v) : std::nullopt; d) {
+      } else if (const auto d = v.is_number() ? decimal_of(v) : std::nullopt; d) {
         numbers.push_back(*d);
-      } else if (v->is_structured() && v->empty()) {
-        (v->is_array() ? empty_array : empty_object) = true;
+      } else if (v.is_structured() && v.empty()) {
+        (v.is_array() ? empty_array : empty_object) = true;
       } else {
         return refuse("a number out of range, an array or an object");
       }
@@ -464,8 +529,8 @@ Result<Shapes> ShapeMaker::negate(const Shape& s, NodeId at, std::string_view ke
       if (i < numbers.size()) between.upper = {numbers[i], true};
     }
     if ((s.types & kString) != 0) {
-      add(kString).languages.push_back(
-          std::make_shared<const CharDfa>(CharDfa::of(texts).complement()));
+      INFER_TRY(const CharDfa listed, set_of(at, texts));
+      add(kString).languages.push_back(std::make_shared<const CharDfa>(listed.complement()));
     }
     Shape rest = s;
     rest.values.reset();
@@ -482,6 +547,7 @@ Result<Shapes> ShapeMaker::negate(const Shape& s, NodeId at, std::string_view ke
   if ((s.types & kString) != 0) {
     leave_out_formats(s);
     for (const auto& language : s.languages) {
+      INFER_CHECK_R(count_work(at, language->states().size() / 8));
       add(kString).languages.push_back(std::make_shared<const CharDfa>(language->complement()));
     }
     if (s.min_length > 0) add(kString).max_length = s.min_length - 1;
@@ -494,8 +560,8 @@ Result<Shapes> ShapeMaker::negate(const Shape& s, NodeId at, std::string_view ke
   }
   if ((s.types & kObject) != 0) {
     if (!s.names.empty()) return refuse("propertyNames");
-    for (const std::string& name : s.required) add(kObject).absent.insert(name);
-    for (const std::string& name : s.absent) add(kObject).required.push_back(name);
+    for (const std::string_view name : s.required) add(kObject).absent.insert(name);
+    for (const std::string_view name : s.absent) add(kObject).required.push_back(name);
     if (s.min_members > 0) add(kObject).max_members = s.min_members - 1;
     if (s.max_members != kUnlimited) add(kObject).min_members = s.max_members + 1;
     for (const auto& part : s.objects) {

@@ -10,12 +10,13 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/sample/grammar/char_dfa.h"
 #include "engine/sample/grammar/json_text.h"
 #include "engine/sample/grammar/schema_document.h"
+#include "engine/sample/grammar/schema_values.h"
 
 namespace infer {
 
@@ -44,18 +45,18 @@ struct ArrayPart {
   NodeId items = kNoNode;  ///< of those behind the prefix
 };
 
-/// What one schema object says of members.
+/// What one schema object says of members. Names are views of the document.
 struct ObjectPart {
   struct Pattern {
     std::shared_ptr<const CharDfa> names;
     NodeId schema;
   };
-  std::vector<std::pair<std::string, NodeId>> properties;
-  std::map<std::string, NodeId> by_name;
+  std::vector<std::pair<std::string_view, NodeId>> properties;
+  std::map<std::string_view, NodeId> by_name;
   std::vector<Pattern> patterns;
   NodeId additional = kNoNode;
 
-  void add(const std::string& name, NodeId schema) {
+  void add(std::string_view name, NodeId schema) {
     properties.emplace_back(name, schema);
     by_name.emplace(name, schema);
   }
@@ -64,7 +65,7 @@ struct ObjectPart {
 struct Shape {
   uint8_t types = kAnyType;
   NodeId origin = kNoNode;  ///< for messages
-  std::optional<std::vector<const Json*>> values;
+  ValueIds values;          ///< null: any
 
   std::optional<NumberSpec::Bound> lower, upper;
   uint64_t multiple_of = 1;
@@ -81,8 +82,8 @@ struct Shape {
   bool unique_items = false;
 
   std::vector<std::shared_ptr<const ObjectPart>> objects;
-  std::vector<std::string> required;
-  std::set<std::string> absent;
+  std::vector<std::string_view> required;
+  std::set<std::string_view> absent;
   std::vector<NodeId> names;  ///< propertyNames
   uint64_t min_members = 0, max_members = kUnlimited;
 };
@@ -95,6 +96,7 @@ class ShapeMaker {
   explicit ShapeMaker(SchemaDocument& document) : document_(document) {}
 
   SchemaDocument& document() { return document_; }
+  const Json& value(ValueId id) const { return values_[id]; }
   /// What all automata of the schema share.
   CharWork& char_work() { return char_work_; }
   /// Of all these schemas together.
@@ -103,7 +105,7 @@ class ShapeMaker {
 
   /// The schemas of the item at `index`, or of the member `name`.
   static Conjunction item(const Shape& shape, size_t index);
-  Conjunction member(const Shape& shape, const std::string& name) const;
+  Result<Conjunction> member(const Shape& shape, std::string_view name);
   /// Of a member in none of the `properties`, by which of all patterns (in the order of the parts)
   /// its name is in.
   static Conjunction other_member(const Shape& shape, const std::vector<bool>& matching);
@@ -121,26 +123,39 @@ class ShapeMaker {
   /// The same for what only a format of the shape tells from its other texts.
   void leave_out_formats(const Shape& shape);
 
-  Result<bool> allows(const Shape& shape, const Json& value);
+  Result<bool> allows(const Shape& shape, ValueId value);
   /// Whether it is certain that no value is of the shape. Formats do not count.
   Result<bool> surely_empty(const Shape& shape, uint32_t depth = 0);
+  /// Counts `steps` of a microsecond or less towards the limit of the whole schema.
+  Status count_work(NodeId at, uint64_t steps);
+  /// The strings as a set, which is counted as work.
+  Result<CharDfa> set_of(NodeId at, const std::vector<std::string_view>& strings);
 
  private:
   friend class KeywordReader;
 
   Result<Shapes> make(NodeId schema);
   Result<Shapes> intersect(const Shapes& a, const Shapes& b, NodeId at);
-  Result<Shape> intersect(const Shape& a, const Shape& b);
+  Result<Shape> intersect(const Shape& a, const Shape& b, NodeId at);
+  /// Adds copies of shapes.
+  Status add(const Shapes& from, NodeId at, Shapes& to);
   /// Shapes of what the others leave; unsupported where that cannot be written.
   Result<Shapes> negate(const Shapes& shapes, NodeId at, std::string_view keyword);
   Result<Shapes> negate(const Shape& shape, NodeId at, std::string_view keyword);
   Result<bool> disjoint(const Shapes& a, const Shapes& b);
+  /// For messages.
+  NodeId place(const Shape& shape) {
+    return shape.origin == kNoNode ? document_.root() : shape.origin;
+  }
+  Result<ValueId> add_value(const Json& value, NodeId at);
   Result<bool> allows(const Conjunction& schemas, const Json& value);
+  Result<bool> allows(const Shape& shape, const Json& value);
+  /// Whatever values the shape lists.
+  Result<bool> allows_other(const Shape& shape, const Json& value);
   Result<bool> surely_empty(const Conjunction& schemas, uint32_t depth);
-  /// `steps` of a microsecond or less.
-  Status count_work(NodeId at, uint64_t steps = 1);
 
   SchemaDocument& document_;
+  SchemaValues values_;
   std::map<NodeId, Shapes> known_;
   std::set<NodeId> open_;
   LeftOut left_out_;

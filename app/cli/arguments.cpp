@@ -213,6 +213,15 @@ std::string unescaped(std::string_view text) {
   return plain;
 }
 
+std::vector<std::string> inputs_of(const ModelArgs& args, std::vector<std::string> files) {
+  files.insert(files.end(), {args.path, args.load.draft_model, args.load.vision});
+  for (const std::string& adapter : args.load.adapters) {
+    files.push_back(adapter);
+    files.push_back(adapter.substr(0, adapter.rfind(':')));  // without its scale
+  }
+  return files;
+}
+
 std::string bundled_model() { return must_read(bundle::own_model()); }
 
 void declare_model(Options options, ModelArgs& args) {

@@ -88,6 +88,10 @@ struct ModelArgs {
 /// Throws Failure (usage) if several names match.
 std::string model_path_of(const std::string& given);
 
+/// The files that a command with such a model reads: those given, the model, its drafter, tower and
+/// adapters. For require_output().
+std::vector<std::string> inputs_of(const ModelArgs& args, std::vector<std::string> files);
+
 /// The model in the program itself (infer bundle); empty: it has none. Throws Failure.
 std::string bundled_model();
 

@@ -275,6 +275,24 @@ void print(const BenchReport& report) {
   }
 }
 
+/// What drafters are not measured with.
+void check_drafting(const BenchArgs& args) {
+  if (args.texts.empty()) usage("drafters are measured on texts: give at least one -f FILE");
+  if (args.paths.size() > 1) usage("-m: with drafters one model is measured at a time");
+  const BenchOptions usual;
+  const BenchOptions& bench = args.bench;
+  const std::pair<bool, std::string_view> unused[] = {
+      {!bench.prompt_tokens.empty() && bench.prompt_tokens != usual.prompt_tokens, "-p"},
+      {bench.depths != usual.depths, "-d"},
+      {bench.batches != usual.batches, "-b"},
+      {bench.generate_tokens.size() > 1, "-n with several numbers"},
+      {bench.profile, "--profile"},
+      {!args.trace.empty(), "--trace"}};
+  for (const auto& [given, name] : unused) {
+    if (given) usage(fmt::format("{}: is not measured with drafters; leave it out", name));
+  }
+}
+
 int run_bench(BenchArgs& args) {
   if (args.paths.empty() || std::ranges::count(args.paths, "") > 0) require_model({});
   args.model.path = args.paths.front();
@@ -283,19 +301,17 @@ int run_bench(BenchArgs& args) {
     apply_speculation(args.speculation, args.model, args.generate);
   }
   const bool drafts = !args.model.load.drafters.empty() || !args.model.load.draft_model.empty();
-  if (drafts && args.texts.empty()) {
-    usage("drafters are measured on texts: give at least one -f FILE");
-  }
   if (!drafts && !args.texts.empty()) usage("-f: needs drafters (--drafter, -md or --spec)");
   std::erase(args.bench.prompt_tokens, 0);
   std::erase(args.bench.generate_tokens, 0);
   if (args.bench.generate_tokens.empty() && (drafts || args.bench.prompt_tokens.empty())) {
     usage("-n 0 leaves nothing to measure");
   }
+  if (drafts) check_drafting(args);
   args.bench.load = load_options(args.model);
   if (drafts) return run_speculation(args);
   args.bench.trace = !args.trace.empty();
-  if (args.bench.trace) require_output("--trace", args.trace, args.paths);
+  if (args.bench.trace) require_output("--trace", args.trace, inputs_of(args.model, args.paths));
   const BenchReport report = must_read(bench(args.paths, args.bench));
   if (args.bench.trace) replace_file(args.trace, report.trace);
   if (args.json) {

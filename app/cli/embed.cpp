@@ -164,7 +164,7 @@ int run_embed(EmbedArgs& args) {
     if (!args.output.ends_with(".npy") && args.output != "-") {
       usage(fmt::format("-o {}: expected a name that ends in .npy", args.output));
     }
-    require_output("-o", args.output, {texts.model.path, texts.file});
+    require_output("-o", args.output, inputs_of(texts.model, {texts.file}));
   }
   texts.model.load.embeddings = true;
   const std::unique_ptr<Engine> engine = load_engine(texts.model);

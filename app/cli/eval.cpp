@@ -77,7 +77,9 @@ int run_eval(EvalArgs& args) {
   if (to_stdout && args.json)
     usage("--logits - and --json both write to stdout; give --logits a file");
   if (!to_stdout) {
-    require_output("--logits", args.logits, {args.model.path, load.draft_model, args.tokens_file});
+    std::vector<std::string> read = args.images;
+    read.push_back(args.tokens_file);
+    require_output("--logits", args.logits, inputs_of(args.model, std::move(read)));
   }
   const std::unique_ptr<Engine> engine = load_engine(args.model);
   for (const int32_t token : tokens) {

@@ -63,7 +63,7 @@ int run_perplexity(PerplexityArgs& args) {
   choose_model(args.model);
   if (!args.options.save.empty()) {
     require_output("--save-base", args.options.save,
-                   {args.model.path, args.model.load.draft_model, args.file, args.options.base});
+                   inputs_of(args.model, {args.file, args.options.base}));
   }
   LoadOptions& load = args.model.load;
   if (load.context == 0) load.context = args.options.chunk;

@@ -10,6 +10,7 @@
 #include "cli/output.h"
 #include "cli/output_file.h"
 #include "cli/progress.h"
+#include "hub/local_models.h"
 #include "infer/jobs.hpp"
 #include "platform/interrupt.h"
 
@@ -28,8 +29,10 @@ struct QuantizeArgs {
 void declare_quantize(Options options, QuantizeArgs& args) {
   QuantizeOptions& quantize = args.options;
   options.add("input", "FILE", args.input, "Model to read").required().replaced_by(model_path_of);
-  options.add("output", "FILE", args.output,
-              "GGUF file to write; default: in the folder of the input, with the type in its name");
+  options.add(
+      "output", "FILE", args.output,
+      "GGUF file to write; default: beside the input, with the type in its name (here, if another "
+      "program keeps the input)");
   options.add("type", "TYPE", quantize.type, "Type of the weights, or a mix of types")
       .suggests(quantize_types());
   options.add("--imatrix", "FILE", quantize.importance,
@@ -62,23 +65,24 @@ std::string type_named(const std::string& name) {
   usage(fmt::format("type: expected one of {}, found '{}'", known, name));
 }
 
-/// "models/llama-f16.gguf" and Q4_K_M: "models/llama-Q4_K_M.gguf".
+/// "models/llama-f16.gguf" and Q4_K_M: "models/llama-Q4_K_M.gguf". Nothing is added to what other
+/// programs keep: such a model's file comes into the folder where this program runs.
 std::string derived_output(const std::string& input, const std::string& type) {
-  const std::filesystem::path path = std::filesystem::path(input + "/").parent_path();
-  std::string name = path.extension() == ".gguf" ? path.stem().string() : path.filename().string();
-  // The first of several parts.
-  constexpr std::string_view kPart = "-00001-of-00001";
-  if (const size_t part = name.rfind("-of-");
-      part != std::string::npos && part >= 6 && name.size() - part == kPart.size() - 6) {
-    name.resize(part - 6);
+  std::filesystem::path path = std::filesystem::path(input + "/").parent_path();
+  if (path.filename() == "." || path.filename() == "..") {
+    path = (std::filesystem::absolute(path) / "").lexically_normal().parent_path();
   }
+  const std::filesystem::path folder = hub::is_kept(input) ? "" : path.parent_path();
+  std::string name = hub::model_name(input);
+  std::ranges::replace(name, '/', '-');
+  std::ranges::replace(name, ':', '-');
   for (const std::string_view old : {"-F32", "-F16", "-BF16"}) {
     if (upper(name).ends_with(old)) {
       name.resize(name.size() - old.size());
       break;
     }
   }
-  return (path.parent_path() / fmt::format("{}-{}.gguf", name, type)).string();
+  return (folder / fmt::format("{}-{}.gguf", name, type)).string();
 }
 
 /// `infer quantize IN TYPE` leaves out the output.
@@ -176,8 +180,7 @@ void declare_imatrix(Options options, ImatrixArgs& args) {
 
 int run_imatrix(ImatrixArgs& args) {
   require_model(args.model);
-  require_output("--output", args.output,
-                 {args.model.path, args.model.load.draft_model, args.file});
+  require_output("--output", args.output, inputs_of(args.model, {args.file}));
   const std::string text = read_input_or_pipe(args.file, "text", "use -f FILE or a pipe");
   args.options.load = load_options(args.model);
   args.options.dataset = args.file;

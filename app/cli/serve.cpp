@@ -157,9 +157,10 @@ std::vector<std::string> api_keys(const ServeArgs& args) {
 
 /// "model" of "/folder/model.gguf".
 std::string name_of(const std::string& path) {
-  std::string name = path.substr(path.find_last_of("/:") + 1);
-  if (name.ends_with(".gguf")) name.resize(name.size() - 5);
-  return name.empty() ? path : name;
+  std::error_code absent;
+  // Of a model in memory the name stands behind a colon.
+  const bool file = std::filesystem::exists(path, absent);
+  return hub::model_name(file ? path : path.substr(path.find_last_of(':') + 1));
 }
 
 /// A model named "NAME-draft" drafts for the model NAME and is not offered itself.

@@ -157,6 +157,32 @@ void add_ollama(const fs::path& folder, FolderWalk& walk, std::vector<LocalModel
   });
 }
 
+/// The whole path, without a slash at the end.
+fs::path plain(const std::string& path) {
+  std::error_code failed;
+  fs::path plain = fs::absolute(path, failed).lexically_normal();
+  return plain.has_filename() ? plain : plain.parent_path();
+}
+
+/// Whether it is models--ORG--REPO/snapshots/COMMIT or in one, and which repository's.
+std::optional<std::string> cached_repository(const fs::path& path) {
+  for (fs::path at = path; at.has_relative_path(); at = at.parent_path()) {
+    const fs::path snapshots = at.parent_path();
+    const std::string repository = snapshots.parent_path().filename().string();
+    if (snapshots.filename() != "snapshots" || !repository.starts_with("models--")) continue;
+    const size_t owner = repository.rfind("--");
+    return repository.substr(owner + 2);
+  }
+  return std::nullopt;
+}
+
+bool is_blob_of_ollama(const fs::path& path) {
+  constexpr std::string_view kStart = "sha256-";
+  const std::string name = path.filename().string();
+  return path.parent_path().filename() == "blobs" && name.starts_with(kStart) &&
+         is_hash(std::string_view(name).substr(kStart.size()));
+}
+
 }  // namespace
 
 LocalScan scan_models(const ScanOptions& options) {
@@ -216,6 +242,32 @@ LocalScan scan_folder(const std::string& folder) {
 }
 
 std::vector<LocalModel> local_models() { return scan_models({}).models; }
+
+std::string model_name(const std::string& path) {
+  const fs::path file = plain(path);
+  if (is_blob_of_ollama(file)) {
+    LocalScan scan;
+    FolderWalk walk(scan.skipped, {});
+    add_ollama(file.parent_path().parent_path(), walk, scan.models);
+    for (const LocalModel& model : scan.models) {
+      if (model.path == file.string()) return model.name;
+    }
+  }
+  std::string name = file.filename().string();
+  if (lower(file.extension().string()) == ".gguf") {
+    name = file.stem().string();
+    if (const std::optional<SplitPart> part = split_part(name)) name = part->name;
+  } else if (const auto repository = cached_repository(file);
+             repository && file.parent_path().filename() == "snapshots") {
+    name = *repository;
+  }
+  return name;
+}
+
+bool is_kept(const std::string& path) {
+  const fs::path file = plain(path);
+  return is_blob_of_ollama(file) || cached_repository(file);
+}
 
 std::vector<LocalModel> find_models(std::string_view part) {
   std::vector<LocalModel> found;

@@ -48,6 +48,14 @@ LocalScan scan_folder(const std::string& folder);
 /// scan_models() without a word about what was skipped.
 std::vector<LocalModel> local_models();
 
+/// A model's name by its path: that of the file without .gguf and without the number of a part, or
+/// that of the directory. Of what ollama keeps the name it has there ("llama3.2:3b"), of a
+/// directory in Hugging Face's cache that of the repository, without its owner.
+std::string model_name(const std::string& path);
+/// Whether the file or directory is kept by another program under names that are not for people:
+/// ollama's files, and what is in Hugging Face's cache.
+bool is_kept(const std::string& path);
+
 /// The models whose name contains `part`, in any case of letters. If a name equals `part`, only
 /// that model.
 std::vector<LocalModel> find_models(std::string_view part);

@@ -45,7 +45,7 @@ class TextSteps {
     std::iota(order.begin(), order.end(), size_t{0});
     std::ranges::stable_sort(order, std::greater<>(),
                              [&](size_t i) { return texts[i].ids.size(); });
-    const int64_t most = engine_.opened.request.max_rows;
+    const int64_t most = engine_.text_rows;
     for (size_t first = 0; first < order.size();) {
       const double done = static_cast<double>(first) / static_cast<double>(order.size());
       if (progress_ && !progress_(done)) return error(StatusCode::cancelled, "cancelled");
@@ -93,7 +93,12 @@ class TextSteps {
         for (const float factor : engine_.adapter_factors({})) {
           batch_.adapters.emplace_back(static_cast<size_t>(batch_.rows()), factor);
         }
-        INFER_TRY_S(const std::span<const float> rows, engine_.executor->run(batch_));
+        Result<std::span<const float>> ran = engine_.executor->run(batch_);
+        if (!ran && ran.error().code() == StatusCode::device && engine_.falls_back) {
+          INFER_CHECK(engine_.fall_back(ran.error()));
+          ran = engine_.executor->run(batch_);
+        }
+        INFER_TRY_S(const std::span<const float> rows, std::move(ran));
         const size_t width = rows.size() / batch_.output_rows.size();
         if (to.values.empty()) {
           to.dimensions = static_cast<int32_t>(width);
@@ -279,7 +284,7 @@ float score_of(std::span<const float> outputs, bool causal) {
 
 Result<Embeddings> Engine::Impl::embed_tokens(std::vector<int32_t> tokens) {
   TextTokens text{std::move(tokens)};
-  INFER_CHECK_R(fit(text, opened.plan.context, 0, false, 0));
+  INFER_CHECK_R(fit(text, cache_options.context, 0, false, 0));
   Embeddings made;
   INFER_CHECK_R(TextSteps(*this, {}).run({&text, 1}, made));
   return made;
@@ -287,7 +292,7 @@ Result<Embeddings> Engine::Impl::embed_tokens(std::vector<int32_t> tokens) {
 
 bool Engine::makes_embeddings() const { return impl_->opened.model->info().embeds.has_value(); }
 
-int64_t Engine::longest_text() const { return impl_->opened.plan.context; }
+int64_t Engine::longest_text() const { return impl_->cache_options.context; }
 
 Result<Embeddings> Engine::embed(std::span<const std::string> texts, const EmbedOptions& options) {
   return guarded([&]() -> Result<Embeddings> {

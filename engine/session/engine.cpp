@@ -268,7 +268,9 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::load(const std::string& path
       impl->most_calls = int64_t{options.parallel} + options.max_waiting;
     }
     impl->set_growth();
-    if (options.fallback == "cpu" && opened.devices.size() > 1) {
+    impl->text_rows = opened.request.max_rows;
+    impl->falls_back = options.fallback == "cpu" && opened.devices.size() > 1;
+    if (impl->falls_back) {
       impl->scheduler->set_recovery(
           [&engine = *impl](const Status& failure) { return engine.fall_back(failure); });
     }

@@ -88,6 +88,7 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   /// for these.
   std::vector<std::pair<std::string, std::string>> gpus;
   mutable std::mutex gpus_mutex;
+  int64_t text_rows = 0;       ///< most rows of a step of texts for embeddings
   bool drafts = false;         ///< whether drafters were loaded
   int64_t least_streamed = 0;  ///< MemoryPlan::least_streamed
   /// Whether a prompt of so many tokens is computed as generated tokens are.
@@ -137,6 +138,7 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   /// tokens. On the engine's thread. If that fails too, the engine is of no use any more: the
   /// failure is what usable() says from then on.
   Status fall_back(const Status& failure);
+  bool falls_back = false;  ///< whether that is wanted
   /// Ok, or why nothing can be computed any more: what every call that would compute, save or
   /// change the cache fails with. Any thread.
   Status usable() const;

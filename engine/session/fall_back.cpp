@@ -45,6 +45,8 @@ Status move_to_cpu(Engine::Impl& engine) {
   request.weight_devices.clear();
   request.context = plan.context;
   request.others.clear();
+  // A text is one step, and texts of that size have been promised.
+  if (opened.model->info().embeds) request.fewer_rows = false;
   request.drafter_bytes = request.drafter_token_bytes = 0;
   INFER_TRY_S(MemoryPlan planned, plan_memory(*opened.model, *opened.weights, cpu, request));
   request.max_rows = planned.max_rows;

@@ -60,6 +60,28 @@ TEST_CASE("the CPU goes on where a device is lost, with the same tokens") {
   CHECK(tokens_of(*idle, {}, sampled(100)) == expected);
 }
 
+TEST_CASE("the CPU goes on with texts where a device is lost") {
+  const Quiet quiet;
+  LoadOptions options;
+  options.embeddings = true;
+  const std::vector<std::string> texts = {"t3 t4 t5", "t9", "t3 t7 t8 t9 t10 t11"};
+  const EngineThatFails made = load_on_device(options);
+  const Embeddings expected = made.engine->embed(texts, {}).value();
+  CHECK(made.engine->memory().device == "test:0");
+  made.lose();
+  for (int round = 0; round < 2; ++round) {
+    const auto again = made.engine->embed(texts, {});
+    REQUIRE_MESSAGE(again.has_value(), again.error().message());
+    CHECK(again->values == expected.values);
+  }
+  CHECK(made.engine->memory().device == "cpu");
+
+  const EngineThatFails no_room = load_on_device(options);
+  no_room.leave_no_room();
+  no_room.lose();
+  for (int round = 0; round < 2; ++round) check_broken(no_room.engine->embed(texts, {}));
+}
+
 TEST_CASE("a fallback that fails: every running call and every later one fails at once") {
   const Quiet quiet;
   const TempDir folder;

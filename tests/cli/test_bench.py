@@ -179,3 +179,15 @@ def test_wrong_lists(arguments, says):
 def test_a_context_too_small_is_said():
     fails(4, "bench", "-m", MODEL, "-p", 8, "-n", 200, "-c", 64, "-r", 1, says="context")
     fails(4, "bench", "-m", MODEL, "-p", 200, "-n", 2, "-c", 64, "-r", 1, says="context")
+
+
+def test_what_is_not_measured_with_drafters_is_refused(tmp_path):
+    text = tmp_path / "text"
+    text.write_text("t3 t4 t5 " * 20)
+    drafting = ["bench", "-m", MODEL, "--drafter", "ngram", "-f", text, "-r", 1]
+    for arguments in (["-p", 8], ["-d", 64], ["-b", 2], ["-n", "4,8"], ["--profile"],
+                      ["--trace", tmp_path / "trace"], ["-m", MODEL]):
+        fails(2, *drafting, *arguments, says="with drafters")
+    assert not (tmp_path / "trace").exists()
+    fails(2, "bench", "-m", MODEL, "--drafter", "ngram", says="at least one -f FILE")
+    assert infer(*drafting, "-n", 4, "-p", 0).returncode == 0

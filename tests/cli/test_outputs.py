@@ -97,3 +97,24 @@ def test_what_a_killed_command_left_is_removed_by_the_next(command, model, tmp_p
         assert sorted(tmp_path.iterdir()) == sorted([model, out, at_work, *others])
     assert infer(*command(model, out)).returncode == 0
     assert sorted(tmp_path.iterdir()) == sorted([model, out, *others])
+
+
+def test_no_output_replaces_a_tower_an_adapter_or_an_image(tmp_path):
+    files = {name: tmp_path / name for name in ("tower.gguf", "adapter.gguf", "image.png", "text")}
+    for path in files.values():
+        path.write_text("anything")
+    model = GOLDEN / "llama-f32.gguf"
+    for arguments in (["eval", "--tokens", "1", "--image", files["image.png"], "--mmproj", files["tower.gguf"],
+                       "--logits", files["image.png"]],
+                      ["eval", "--tokens", "1", "--mmproj", files["tower.gguf"], "--logits", files["tower.gguf"]],
+                      ["eval", "--tokens", "1", "--lora", files["adapter.gguf"], "--logits", files["adapter.gguf"]],
+                      ["eval", "--tokens", "1", "--lora", f"{files['adapter.gguf']}:0.5",
+                       "--logits", files["adapter.gguf"]],
+                      ["imatrix", "-f", files["text"], "--lora", files["adapter.gguf"],
+                       "-o", files["adapter.gguf"]],
+                      ["perplexity", "-f", files["text"], "--mmproj", files["tower.gguf"],
+                       "--save-base", files["tower.gguf"]],
+                      ["bench", "-p", 4, "-n", 1, "-r", 1, "--lora", files["adapter.gguf"],
+                       "--trace", files["adapter.gguf"]]):
+        fails(2, arguments[0], "-m", model, *arguments[1:], says="is the input")
+    assert all(path.read_text() == "anything" for path in files.values())

@@ -233,6 +233,33 @@ def test_a_name_for_the_output_is_made(source, tmp_path):
     fails(2, "quantize", source, tmp_path / "other.gguf", says="Q4_K_M")
 
 
+def test_nothing_is_added_to_what_other_programs_keep(source, tmp_path, monkeypatch):
+    blob = tmp_path / "ollama" / "blobs" / ("sha256-" + "ab" * 32)
+    manifest = tmp_path / "ollama" / "manifests" / "registry.ollama.ai" / "me" / "tiny" / "f16"
+    cached = tmp_path / "hub" / "models--org--r" / "snapshots" / "0123" / "sub" / "M-F16.gguf"
+    for path in (blob, manifest, cached):
+        path.parent.mkdir(parents=True)
+    shutil.copy(source, blob)
+    shutil.copy(source, cached)
+    manifest.write_text(json.dumps({"layers": [
+        {"mediaType": "application/vnd.ollama.image.model", "digest": "sha256:" + "ab" * 32}]}))
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    for path in (blob, cached):
+        assert warnings(path, "q8_0") == []
+        assert len(list(path.parent.iterdir())) == 1
+    assert {path.name for path in here.iterdir()} == {"me-tiny-Q8_0.gguf", "M-Q8_0.gguf"}
+
+
+def test_the_directory_where_one_is(tmp_path, monkeypatch):
+    folder = tmp_path / "model"
+    shutil.copytree(ROOT / "tests" / "data" / "golden" / "hf-nf4", folder)
+    monkeypatch.chdir(folder)
+    infer("quantize", ".", "q8_0", "--allow-requantize")
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["model-Q8_0.gguf"]
+
+
 def test_what_is_quantised_is_not_quantised_again_by_accident(source, tmp_path):
     q8, q4 = tmp_path / "q8.gguf", tmp_path / "q4.gguf"
     quantize(source, q8, "Q8_0")

@@ -15,11 +15,11 @@ BIN = os.environ.get("INFER_BIN", "")
 class Service:
     """infer serve on a free port, with the built-in model if the arguments name none."""
 
-    def __init__(self, *arguments, env=None):
+    def __init__(self, *arguments, env=None, cwd=None):
         environment = {k: v for k, v in os.environ.items() if k != "INFER_API_KEY"} | (env or {})
         self.process = subprocess.Popen([BIN, "serve", "--port", "0", *map(str, arguments)],
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                        env=environment)
+                                        env=environment, cwd=cwd)
         self.said = b""
         self.port = None
         while self.port is None:

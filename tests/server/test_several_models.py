@@ -44,6 +44,26 @@ def several(begin_module, folder):
     return begin_module("--models", folder, "-c", "512", "-t", "2")
 
 
+def test_models_are_named_as_other_programs_name_them(start, tmp_path):
+    demo = DEMO / "infer-demo.gguf"
+    blob = tmp_path / "ollama" / "blobs" / ("sha256-" + "ab" * 32)
+    manifest = tmp_path / "ollama" / "manifests" / "registry.ollama.ai" / "library" / "tiny" / "1b"
+    blob.parent.mkdir(parents=True)
+    shutil.copy(demo, blob)
+    manifest.parent.mkdir(parents=True)
+    manifest.write_text(json.dumps({"layers": [
+        {"mediaType": "application/vnd.ollama.image.model", "digest": "sha256:" + "ab" * 32}]}))
+    commit = tmp_path / "hub" / "models--org--Encoder-v1" / "snapshots" / ("0" * 40)
+    shutil.copytree(ROOT / "tests" / "data" / "embed" / "bert-mean", commit)
+    shutil.copy(demo, tmp_path / "Split-00001-of-00001.gguf")
+    plain = tmp_path / "plain.v2"
+    shutil.copytree(commit, plain)
+    service = start("-m", blob, "-m", commit, "-m", f"{plain}/", "-m", tmp_path / "Split-00001-of-00001.gguf")
+    assert sorted(states(service)) == ["Encoder-v1", "Split", "plain.v2", "tiny:1b"]
+    assert list(states(start("-m", ".", cwd=plain))) == ["plain.v2"]
+    assert list(states(start("-m", blob))) == ["tiny:1b"]
+
+
 def states(service):
     return {model["id"]: model["status"] for model in service.get("/v1/models")["data"]}
 

@@ -91,8 +91,10 @@ infer_status with_arguments(infer_session* session, const int32_t* prompt, size_
     INFER_TRY_S(infer::GenerateOptions generate, generate_options(options));
     generate.prompt_logprobs = session->prompt_logprobs;
     generate.on_prompt_logprobs = session->on_prompt_logprobs;
-    generate.images = std::exchange(session->images, {});
-    return call(*session->session, tokens, generate);
+    generate.images = session->images;
+    INFER_CHECK(call(*session->session, tokens, generate));
+    session->images.clear();
+    return {};
   });
 }
 

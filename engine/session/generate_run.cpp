@@ -283,13 +283,14 @@ GenerateRun::Next GenerateRun::next(Told& told, Clock::time_point deadline) {
   std::unique_lock lock(mutex_);
   if (std::exchange(deciding_, false) && std::exchange(starved_, false)) engine_.thread->wake();
   const auto has_news = [&] { return count_ > 0 || finished_; };
-  while (preparing_ && !has_news() && Clock::now() < deadline) {
+  while (preparing_ && !has_news()) {
     if (sequence_.cancelled.load(std::memory_order_relaxed)) {
       abandoned_ = finished_ = true;
       call_.end();
       result_.reason = FinishReason::cancelled;
       break;
     }
+    if (Clock::now() >= deadline) break;
     changed_.wait_until(lock, std::min(deadline, Clock::now() + kCancelPoll));
   }
   if (deadline == Clock::time_point::max()) {

@@ -393,7 +393,8 @@ Status Session::restore(const std::string& path) {
     CacheSequence fresh(impl_->engine);
     INFER_TRY_S(SessionState state,
                 restore_state(impl_->engine, path, fresh.id, sequence.adapters));
-    if (static_cast<int64_t>(state.tokens.size()) > sequence.context) {
+    // One more: see restore_state().
+    if (static_cast<int64_t>(state.tokens.size()) - 1 > sequence.context) {
       return error(StatusCode::does_not_fit, "{}: {} tokens do not fit: the session may have {}",
                    path, state.tokens.size(), sequence.context);
     }

@@ -290,6 +290,14 @@ TEST_CASE("a bounded session: what exceeds it does not fit") {
   REQUIRE(other->save(folder.path("saved")).ok());
   CHECK((*bounded)->restore(folder.path("saved")).ok());
   CHECK((*bounded)->room() == 10);
+  // A generation fills it: the last token is held and not computed.
+  const auto filled = (*bounded)->generate({}, sampled(-1), {});
+  REQUIRE(filled.has_value());
+  CHECK(filled->reason == FinishReason::context);
+  CHECK((*bounded)->length() == 101);
+  REQUIRE((*bounded)->save(folder.path("filled")).ok());
+  CHECK((*bounded)->restore(folder.path("filled")).ok());
+  CHECK((*bounded)->length() == 101);
   CHECK(engine->open_session({-1}).error().code() == StatusCode::invalid_argument);
   CHECK(engine->open_session({100000}).value()->room() == 512);
 }

@@ -53,6 +53,14 @@ TEST_CASE("C: a prompt with an image has the answer of C++") {
         INFER_INVALID_ARGUMENT);
   REQUIRE(infer_session_set_images(session, images, 1) == INFER_OK);
   infer_image_free(image);
+  infer_generate_options refused = options;
+  refused.stop_count = 1;  // without any
+  for (int round = 0; round < 2; ++round) {
+    CHECK(infer_generate(session, prompt.data(), prompt.size(), &refused, on_token, &seen) ==
+          INFER_INVALID_ARGUMENT);
+    CHECK(infer_generate(session, prompt.data(), 0, &options, on_token, &seen) ==
+          INFER_INVALID_ARGUMENT);  // an image and no place
+  }
   REQUIRE(infer_generate(session, prompt.data(), prompt.size(), &options, on_token, &seen) ==
           INFER_OK);
 

@@ -348,6 +348,14 @@ TEST_CASE(
   CHECK(cancelled.last.status.ok());
   CHECK(cancelled.last.result.reason == FinishReason::cancelled);
   CHECK(tokens_of(*session, kPrompt, sampled(3)).size() == 3);
+  // Also for who only asks and never waits.
+  REQUIRE(session->truncate(0).ok());
+  REQUIRE(session->start(kPrompt, options).ok());
+  CHECK(!session->next(0).value().has_value());
+  session->cancel();
+  const auto last = session->next(0).value();
+  REQUIRE(last.has_value());
+  CHECK(last->finished);
   may_end.count_down();
   CHECK(session->truncate(0).ok());
   CHECK(!started(*session, kPrompt, options).tokens.empty());

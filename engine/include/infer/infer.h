@@ -598,7 +598,7 @@ INFER_API infer_status infer_tokenize_with_images(infer_engine* engine, const ch
                                                   size_t image_count, int32_t* tokens,
                                                   size_t capacity, size_t* count);
 /* The images whose tokens are in the prompt of the session's next call that generates, in their
- * order. They may be freed after this. */
+ * order. They may be freed after this. If that call fails, they stay for the one after it. */
 INFER_API infer_status infer_session_set_images(infer_session* session,
                                                 const infer_image* const* images, size_t count);
 

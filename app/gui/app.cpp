@@ -1,6 +1,7 @@
 #include "gui/app.h"
 
 #include <imgui/imgui.h>
+#include <imgui/imgui_internal.h>
 
 #include <algorithm>
 #include <cmath>
@@ -226,7 +227,13 @@ void App::drop(const std::vector<std::string>& paths) {
   }
 }
 
-bool App::may_close() { return true; }
+/// What was typed into a field counts when the field is left, which it is in one more frame.
+bool App::may_close() {
+  if (closes_ || window_.is_hidden() || !ImGui::IsAnyItemActive()) return true;
+  closes_ = true;
+  window_.redraw_within(0);
+  return false;
+}
 
 /// Ctrl+Q is close to other keys: what would be lost is told first.
 void App::quit() {
@@ -268,7 +275,6 @@ void App::take_shortcuts() {
 }
 
 void App::draw() {
-  const Page before = page_;
   ui::take_tab_and_enter();
   take_shortcuts();
   sample();
@@ -278,10 +284,18 @@ void App::draw() {
                ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoBringToFrontOnFocus |
                    ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoMove);
   draw_top();
-  if (before == Page::chat && page_ != Page::chat) chat_pane_.leave();
+  // A field that is being typed into is left on its own page, and the other one comes next.
+  leaves_ = !leaves_ && (closes_ || page_ != shown_) && ImGui::IsAnyItemActive();
+  if (leaves_) {
+    ImGui::ClearActiveID();
+    window_.redraw_within(0);
+  } else {
+    if (shown_ == Page::chat && page_ != Page::chat) chat_pane_.leave();
+    shown_ = page_;
+  }
   static constexpr const char* kNames[] = {"chat", "models", "insight", "tools", "settings"};
-  if (ui::Area area(kNames[static_cast<size_t>(page_)], 0, 0); area) {
-    switch (page_) {
+  if (ui::Area area(kNames[static_cast<size_t>(shown_)], 0, 0); area) {
+    switch (shown_) {
       case Page::chat: chat_pane_.draw(); break;
       case Page::models: models_pane_.draw(); break;
       case Page::insight: insight_pane_.draw(); break;
@@ -299,6 +313,7 @@ void App::draw() {
     window_.redraw_within(wait);
   }
   popup_was_open_ = ui::is_popup_open();
+  if (closes_) window_.close();
 }
 
 void App::draw_top() {

@@ -93,8 +93,11 @@ class App final : public WindowClient {
   SettingsPane settings_pane_;
 
   Page page_ = Page::chat;
-  float scale_ = 0;  ///< 0: nothing was drawn yet
-  Settings seen_;    ///< the settings that the look follows
+  Page shown_ = Page::chat;  ///< the page of the last frame
+  bool leaves_ = false;      ///< that page, with the last frame
+  bool closes_ = false;      ///< after the next frame
+  float scale_ = 0;          ///< 0: nothing was drawn yet
+  Settings seen_;            ///< the settings that the look follows
   bool device_chosen_ = false;
   std::string waiting_model_;  ///< loaded as soon as the devices are known
   bool fonts_due_ = false;

@@ -65,6 +65,8 @@ class Window {
   /// Comes to the front, or asks for attention where the system does not allow that.
   void raise();
 
+  /// Whether no frames are drawn, because nobody would see them.
+  bool is_hidden() const;
   /// Frames drawn since the window was opened.
   int64_t frames() const { return frames_; }
   /// Seconds that the latest frame took, without waiting for the screen.
@@ -82,7 +84,6 @@ class Window {
   void listen();
   void queue_keys();
   void give_keys();
-  bool is_hidden() const;
   void draw_frame(WindowClient& client);
   double seconds_until_due(double most_wait) const;
   void something_happened() { frames_due_ = kSettling; }

@@ -44,6 +44,65 @@ TEST_CASE("chat: drafts stay with their conversations") {
   REQUIRE(f.driver->wait([&] { return f.driver->text(kMessage) == "for the first"; }));
 }
 
+TEST_CASE("chat: what is being typed stays, whatever comes from outside") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.driver->fill(kMessage, "half a sent");  // the field keeps the keyboard
+  f.driver->key(GLFW_KEY_N, true);
+  f.driver->frames(3);
+  CHECK(f.driver->text(kMessage) == "half a sent");  // it is the new one's already
+  f.driver->type("ence");
+  f.driver->frames(2);
+  f.app->drop({"/pictures/tall.png"});
+  f.driver->frames(3);
+  CHECK(f.driver->text(kMessage) == "half a sentence\n![tall.png](</pictures/tall.png>)\n");
+  f.driver->type("And?");
+  f.driver->frames(2);
+  CHECK(f.driver->text(kMessage).find("And?") != std::string::npos);
+}
+
+TEST_CASE("chat: a draft does not follow to another conversation, nor is it lost") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.ask("Hello!");
+  const Id first = f.app->chat().current();
+  f.driver->fill(kMessage, "for the first");
+  f.driver->key(GLFW_KEY_N, true);  // while the field has the keyboard
+  f.driver->frames(3);
+  CHECK(f.driver->text(kMessage).empty());
+  f.driver->type("for the second");
+  f.driver->frames(2);
+  f.app->chat().open(first);
+  REQUIRE(f.driver->wait([&] { return f.driver->text(kMessage) == "for the first"; }));
+}
+
+TEST_CASE("settings: a number that is being typed counts when a key leads to another page") {
+  NEEDS_WINDOW();
+  Fixture f(AppOptions{});
+  f.driver->key(GLFW_KEY_5, true);
+  f.driver->frames(2);
+  f.driver->fill("settings/all/threads", "3");
+  f.driver->key(GLFW_KEY_1, true);
+  f.driver->frames(3);
+  CHECK(f.driver->shows(kMessage));
+  CHECK(f.app->settings().get().threads == 3);
+}
+
+TEST_CASE("chat: an edit that cannot be stored comes back") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.ask("Hello!");
+  const Id question = f.shown()[0].message->id;
+  f.driver->click(kMessage);  // the field has the keyboard
+  f.app->chat().remove_message(question);
+  f.app->chat().edit(question, "Do not lose this");  // of what is gone by then
+  REQUIRE(f.driver->wait([&] { return f.driver->text(kMessage) == "Do not lose this"; }));
+  CHECK(f.driver->names("toasts/").size() > 0);
+}
+
 TEST_CASE("chat: a question that is edited without a model is kept, and answered later") {
   NEEDS_WINDOW();
   Fixture f;

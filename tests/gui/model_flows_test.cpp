@@ -114,6 +114,20 @@ TEST_CASE("models: what does not fit says what would, and a button does it") {
       [&] { return !f.app->models().is_planning() && f.app->models().planned()->status.ok(); }));
 }
 
+TEST_CASE("models: weights that stay in the file are chosen for one model alone") {
+  NEEDS_WINDOW();
+  Fixture f(AppOptions{});
+  f.app->drop({kGolden});
+  REQUIRE(f.driver->wait([&] { return f.app->models().planned() != nullptr; }));
+  f.app->models().options().spill = true;
+  f.app->models().options().context = 256;
+  f.app->models().plan_again();
+  CHECK(f.app->models().options().spill);
+  f.app->drop({demo::model_path()});
+  CHECK(!f.app->models().options().spill);
+  CHECK(f.app->models().options().context == 256);
+}
+
 TEST_CASE("models: a plan for a device that is not here is as the library's, and loads nothing") {
   NEEDS_WINDOW();
   Fixture f(AppOptions{});
@@ -126,7 +140,8 @@ TEST_CASE("models: a plan for a device that is not here is as the library's, and
   f.driver->fill("models/right/plan/absent", "24G,1008GB/s");
   f.driver->key(GLFW_KEY_ENTER);
   REQUIRE(f.driver->wait([&] {
-    return !f.app->models().is_planning() && !f.app->models().planned()->absent.empty();
+    const Planned* planned = f.app->models().planned();
+    return !f.app->models().is_planning() && (!planned->absent.empty() || !planned->status.ok());
   }));
   ForecastOptions what;
   what.on = "24G,1008GB/s";

@@ -41,6 +41,22 @@ TEST_CASE("insight: the pages of the cache have the names of their conversations
   CHECK_MESSAGE(states.find("Hello, zanzibar!: ") != std::string::npos, states);
 }
 
+TEST_CASE("insight: the cache is as large as the slider says") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.ask("Hello!");
+  f.driver->click("top/page/Insight");
+  const auto bytes = [&] { return f.app->models().memory().kv; };
+  f.driver->scroll_to("insight/all/cache size", "insight/all/speed");
+  const int64_t before = bytes();
+  f.driver->drag("insight/all/cache size", 0.5f, 0.5f, 0.9f, 0.5f);
+  REQUIRE(f.driver->wait([&] { return bytes() > before * 3 / 2; }));
+  const int64_t large = bytes();
+  f.driver->drag("insight/all/cache size", 0.5f, 0.5f, 0.1f, 0.5f);
+  REQUIRE(f.driver->wait([&] { return bytes() < large / 2; }));
+}
+
 TEST_CASE("insight: without a model it says what to do") {
   NEEDS_WINDOW();
   Fixture f(AppOptions{});

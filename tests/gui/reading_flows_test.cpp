@@ -217,6 +217,32 @@ TEST_CASE("chat: a tool's call of a megabyte is shown") {
   CHECK(ImGui::GetDrawData()->TotalVtxCount < 200'000);
 }
 
+TEST_CASE("chat: an answer whose calls have their results goes on") {
+  NEEDS_WINDOW();
+  std::vector<NewMessage> messages = paragraphs(1);
+  NewMessage asks = conversations::test::from_assistant(0, "");
+  asks.tool_calls.push_back({"1", "look", "{}", "four"});
+  asks.tool_calls.push_back({"2", "look", "{}", ""});
+  messages.push_back(asks);
+  Reading r(std::move(messages), "A title",
+            {.model = demo::model_path(), .built_in = demo::model_path()});
+  r.f.wait_for_model();
+  r.open();
+  CHECK(!r.f.driver->has(r.f.message(1, "answer")));
+  // Without a model the last result is kept, and nothing is answered.
+  r.f.app->models().unload();
+  REQUIRE(r.f.driver->wait([&] { return r.f.app->chat().model().empty(); }));
+  r.f.app->chat().set_tool_result(r.f.shown()[1].message->id, 1, "five");
+  REQUIRE(r.f.driver->wait([&] { return r.f.driver->has(r.f.message(1, "answer")); }));
+  CHECK(r.f.shown().size() == 2);
+  r.f.app->models().load(demo::model_path(), r.f.app->models().options());
+  r.f.wait_for_model();
+  r.f.driver->click(r.f.message(1, "answer"));
+  REQUIRE(r.f.driver->wait([&] { return r.f.shown().size() == 3; }));
+  r.f.wait_for_answer();
+  CHECK(r.f.shown()[2].message->role == conversations::Role::assistant);
+}
+
 TEST_CASE("chat: names from files are one short line") {
   NEEDS_WINDOW();
   const std::string hostile = "A \u202e\nname\t" + std::string(100'000, 'x');

@@ -1,6 +1,7 @@
 #include "gui/panes/composer.h"
 
 #include <imgui/imgui.h>
+#include <imgui/imgui_internal.h>
 
 #include <algorithm>
 #include <utility>
@@ -23,20 +24,29 @@ float Composer::height() const {
          (chat_.full() ? ImGui::GetFrameHeightWithSpacing() * 2.5f : 0);
 }
 
+void Composer::let_go() {
+  if (field_ == 0 || ImGui::GetActiveID() != field_) return;
+  ImGui::ClearActiveID();
+  focus_ = true;
+}
+
 /// A draft stays with its conversation. One for a new conversation goes with it into the list.
 void Composer::follow_conversation() {
   if (of_ != chat_.current()) {
+    let_go();
     if (!draft_.empty()) drafts_[of_] = std::move(draft_);
     of_ = chat_.current();
     draft_ = std::exchange(drafts_[of_], {});
   }
   if (std::string returned = chat_.take_returned(); !returned.empty()) {
+    let_go();
     draft_ = draft_.empty() ? std::move(returned) : returned + "\n" + draft_;
   }
 }
 
 void Composer::add_line(const std::string& line) {
   follow_conversation();
+  let_go();
   if (!draft_.empty() && !draft_.ends_with('\n')) draft_ += '\n';
   draft_ += line + '\n';
   focus_ = true;
@@ -55,6 +65,7 @@ void Composer::draw() {
        .focus = focus_,
        .enter_submits = true});
   active_ = ImGui::IsItemActive();
+  field_ = ImGui::GetItemID();
   focus_ = submitted;  // Enter takes the keyboard away
   if (draft_ != counted_ || chat_.revision() != counted_revision_) {
     counted_ = draft_;

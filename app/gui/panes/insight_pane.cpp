@@ -206,11 +206,13 @@ void InsightPane::draw_cache(const EngineStatistics& s) {
            "page counts");
   if (!owners.empty()) ui::faint("Pages of conversations: " + owners, "page owners");
   if (page <= 0) return;
-  ui::label("Pages", ImGui::GetFontSize() * 8);
-  int64_t wanted = resizing_ ? cache_bytes_ / page : pages.total;
-  const int64_t most = std::max<int64_t>(pages.total * 2, 64);
-  if (ui::slider("cache size", wanted, 1, most)) {
-    cache_bytes_ = wanted * page;
+  // Pages of several kinds have several sizes.
+  constexpr int64_t kMiB = 1 << 20;
+  ui::label("Size, MiB", ImGui::GetFontSize() * 8);
+  const int64_t now = std::max<int64_t>(1, models_.memory().kv / kMiB);
+  int64_t wanted = resizing_ ? cache_bytes_ / kMiB : now;
+  if (ui::slider("cache size", wanted, 1, std::max<int64_t>(now * 2, 64))) {
+    cache_bytes_ = wanted * kMiB;
     resizing_ = true;
   }
   if (resizing_ && ImGui::IsItemDeactivated()) {

@@ -376,7 +376,11 @@ void Transcript::draw_actions(const ShownMessage& shown) {
       }
     }
   }
-  if (!answer && is_last(shown)) {
+  // An answer that called tools goes on when all have answered.
+  const bool called = !message.tool_calls.empty() &&
+                      std::ranges::none_of(message.tool_calls,
+                                           [](const auto& call) { return call.result.empty(); });
+  if ((!answer || called) && is_last(shown)) {
     const ui::Disabled disabled(!chat_.can_send());
     ImGui::SameLine();
     if (ui::action("answer", "Answer", "Generates an answer")) {

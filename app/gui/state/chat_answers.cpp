@@ -132,7 +132,7 @@ void ChatState::edit(Id message, std::string text) {
   if (old == nullptr) return;
   // Without a model the new text is kept, and can be answered later.
   const bool answers = old->role == Role::user && can_send();
-  const auto change_text = [id = current_, message, text = std::move(text), model = model_,
+  const auto change_text = [id = current_, message, text, model = model_,
                             answers](Store& store) -> Result<Tree> {
     return change_together(store, id, [&]() -> Status {
       const auto edited = store.edit(message, text);
@@ -140,10 +140,11 @@ void ChatState::edit(Id message, std::string text) {
       return answers ? add_answer(store, id, edited->id, model) : Status();
     });
   };
+  const auto failed = [this, text] { returned_ = text; };
   if (answers) {
-    answer_after(change_text);
+    answer_after(change_text, false, failed);
   } else {
-    change(change_text);
+    change(change_text, {}, failed);
   }
 }
 

@@ -41,15 +41,19 @@ void ChatState::refresh() {
               });
 }
 
-void ChatState::change(Job job, std::function<void()> then) {
-  store_.call(std::move(job),
-              [this, number = navigation_, then = std::move(then)](Result<Tree> tree) {
-                if (!tree) return toasts_.fail(tree.error());
-                // Meanwhile the user may have opened another one.
-                if (number == navigation_) show(*std::move(tree));
-                refresh();
-                if (then) then();
-              });
+void ChatState::change(Job job, std::function<void()> then, std::function<void()> failed) {
+  store_.call(std::move(job), [this, number = navigation_, then = std::move(then),
+                               failed = std::move(failed)](Result<Tree> tree) {
+    if (!tree) {
+      toasts_.fail(tree.error());
+      if (failed) failed();
+      return;
+    }
+    // Meanwhile the user may have opened another one.
+    if (number == navigation_) show(*std::move(tree));
+    refresh();
+    if (then) then();
+  });
 }
 
 void ChatState::show(Tree tree) {

@@ -166,7 +166,7 @@ class ChatState {
  private:
   using Job = std::function<Result<conversations::Tree>(conversations::Store&)>;
   /// Runs the job, shows the conversation that it returns, then calls `then`.
-  void change(Job job, std::function<void()> then = {});
+  void change(Job job, std::function<void()> then = {}, std::function<void()> failed = {});
   void show(conversations::Tree tree);
   void update_shown();
   void generate(const conversations::Tree& tree, bool continues);

@@ -44,7 +44,8 @@ void ModelState::plan(const std::string& path) {
   if (path.empty()) return;
   if (path != plan_path_) {
     planned_.reset();
-    engine_.ask_devices();  // what other programs use changes
+    options_.spill = LoadOptions().spill;  // was for another model
+    engine_.ask_devices();                 // what other programs use changes
   }
   plan_path_ = path;
   PlanRequest request;
@@ -74,6 +75,7 @@ std::string ModelState::best_device() const {
 void ModelState::close_plan() {
   engine_.cancel_plan();
   plan_path_.clear();
+  options_.spill = LoadOptions().spill;
   on_.clear();
   planned_.reset();
 }

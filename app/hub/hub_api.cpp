@@ -52,10 +52,7 @@ Status add_entry(const std::string& repository, const Json& entry, std::vector<H
   HubFile file;
   file.path = text_of(entry, "path");
   if (!is_of_use(file.path)) return {};
-  if (!is_safe_path(file.path)) {
-    return wrong(repository,
-                 fmt::format("names of files that can be paths, found '{}'", file.path));
-  }
+  if (!is_safe_path(file.path)) return {};  // nothing that is chosen
   const auto lfs = entry.find("lfs");
   const bool large = lfs != entry.end() && lfs->is_object();
   const Json& of = large ? *lfs : entry;

@@ -142,11 +142,18 @@ def test_paths_that_are_none(hub, tmp_path, path):
     entry = {"type": "file", "path": path, "size": 1, "oid": "0" * 40,
              "lfs": {"oid": "0" * 64, "size": 1}}
     hub.hook = lambda handler: handler.answer(200, json.dumps([entry]).encode()) or True
-    text = fails(3, "pull", REPO, says="names of files that can be paths")
+    text = fails(3, "pull", REPO, says="has no GGUF file")
     assert "\x1b" not in text and "\u202e" not in text
-    assert not (tmp_path / "home").exists() and len(hub.requests) == 1
+    assert not hub.folder.exists() and len(hub.requests) == 1
     if "\0" not in path:
         fails(2, "pull", REPO, "-hff", path, says="expected the path of a file")
+
+
+@pytest.mark.parametrize("path", ["../x.json", "\u30e2\u30c7\u30eb.gguf", "\x1b[2J.jinja"], ids=range(3))
+def test_a_path_that_is_none_keeps_nothing_else_out(hub, path):
+    hub.put("x-Q4_0.gguf", SMALL)
+    hub.put(path, b"{}")
+    assert pulled(REPO)["path"].endswith("x-Q4_0.gguf")
 
 
 @pytest.mark.parametrize("commit", ["", "../../x", "main", "0" * 39, "0" * 65, "A" * 40, "/" * 40])

@@ -38,6 +38,35 @@ def test_tokens_and_several_prompts(service):
     assert [each["tokens_predicted"] for each in both] == [10, 10]
 
 
+def test_the_order_of_the_samplers(service):
+    hot = TEXT | {"temperature": 5.0, "top_k": 1}
+    first = service.post("/completion", TEXT | {"top_k": 1})["content"]
+    usual = ["penalties", "dry", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "xtc", "temperature"]
+    for samplers in (usual, ";".join(usual), ["top_k"], ["infill", "top_k"]):
+        assert service.post("/completion", hot | {"samplers": samplers})["content"] == first
+    assert service.post("/completion", hot | {"samplers": ["temperature"]})["content"] != first
+    for wrong in (["top_q"], ["top_k", "top_k"], 7, [7]):
+        status, error = service.error("/completion", hot | {"samplers": wrong})
+        assert status == 400 and "samplers" in error["message"], error
+
+
+def test_what_ends_a_repeat_is_said(service):
+    dry = {"prompt": "The dog ran home. " * 4 + "The dog", "n_predict": 8, "temperature": 0,
+           "dry_multiplier": 50.0, "dry_allowed_length": 1}
+    free = service.post("/completion", dry | {"dry_sequence_breakers": []})["content"]
+    bound = service.post("/completion", dry | {"dry_sequence_breakers": [" ", "a", "e", "."]})["content"]
+    assert free != bound
+    assert service.error("/completion", dry | {"dry_sequence_breakers": 7})[0] == 400
+
+
+def test_a_line_break_is_told_in_a_stream(service):
+    for text in ('"a\\nb"', '"ab"'):
+        held = {"prompt": "x", "n_predict": 5, "grammar": "root ::= " + text}
+        expected = "n" in text
+        assert service.post("/completion", held)["has_new_line"] is expected
+        assert events_of(service, held)[-1]["has_new_line"] is expected
+
+
 def test_a_stop_string_is_named(service):
     text = service.post("/completion", TEXT)["content"]
     answer = service.post("/completion", TEXT | {"stop": [text[5:9]]})

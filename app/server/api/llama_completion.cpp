@@ -106,8 +106,8 @@ LlamaRequest read_llama_request(const Call& call, bool infill) {
   if (request.stream && request.prompts.size() > 1) {
     fields.wrong("prompt", "one prompt in a stream");
   }
-  for (const char* unused : {"cache_prompt", "id_slot", "n_keep", "min_keep", "samplers",
-                             "timings_per_token", "n_discard"}) {
+  for (const char* unused :
+       {"cache_prompt", "id_slot", "n_keep", "min_keep", "timings_per_token", "n_discard"}) {
     fields.ignore(unused);
   }
   call.api.metrics().count_unknown_fields(fields.unknown());
@@ -134,6 +134,7 @@ class LlamaSink final : public CompletionSink {
   void part(int index, const OutputEvent& event, std::vector<TokenChoices> tokens) override {
     Choice& choice = choices_[static_cast<size_t>(index)];
     choice.content += event.text;
+    choice.has_new_line = choice.has_new_line || event.text.find('\n') != std::string::npos;
     for (const TokenChoices& each : tokens) {
       if (tokens_) choice.tokens.push_back(each.front().first);
       if (probabilities_) choice.probabilities.push_back(probabilities_of(each));
@@ -181,6 +182,7 @@ class LlamaSink final : public CompletionSink {
     std::string prompt;
     int64_t prompt_tokens = 0;
     std::string content;
+    bool has_new_line = false;
     GenerateResult result;
     Json tokens = Json::array();
     Json probabilities = Json::array();
@@ -225,7 +227,7 @@ class LlamaSink final : public CompletionSink {
         {"tokens_cached", result.reused_tokens},
         {"generation_settings", {{"n_predict", most_}, {"stream", stream_}}},
         {"prompt", choice.prompt},
-        {"has_new_line", choice.content.find('\n') != std::string::npos},
+        {"has_new_line", choice.has_new_line},
         {"truncated", false},
         {"stop_type", stop_type},
         {"stopping_word", result.stop_string},

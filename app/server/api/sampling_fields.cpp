@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <ranges>
 #include <type_traits>
 
 #include "server/api/adapters.h"
@@ -12,6 +13,8 @@ namespace infer::server {
 namespace {
 
 constexpr size_t kMostStops = 64;
+constexpr size_t kMostSamplers = 32;
+constexpr size_t kMostBreakers = 64;
 constexpr size_t kMostBiases = 10'000;
 
 template <typename T>
@@ -36,6 +39,24 @@ void read_other_names(Fields& fields, SamplingOptions& to) {
   read_sampler(fields, "dynatemp_range", 0, 1e6, to.dynamic_range);
   read_sampler(fields, "dynatemp_exponent", 0, 1e6, to.dynamic_exponent);
   read_sampler(fields, "dry_penalty_last_n", -1, INT32_MAX, to.dry_penalty_last);
+}
+
+/// The samplers in their order, as an array or with ';' between, and what ends a repeated sequence.
+void read_order(Fields& fields, SamplingOptions& to) {
+  std::vector<std::string> names = fields.texts("samplers", kMostSamplers);
+  if (names.size() == 1) {
+    const std::string text = std::move(names.front());
+    names.clear();
+    for (const auto part : std::views::split(text, ';')) {
+      names.emplace_back(part.begin(), part.end());
+    }
+  }
+  // llama.cpp chooses with it among pieces of the same text; nothing else stands for it.
+  std::erase(names, "infill");
+  to.samplers = std::move(names);
+  if (fields.has("dry_sequence_breakers")) {
+    to.dry_breakers = fields.texts("dry_sequence_breakers", kMostBreakers);
+  }
 }
 
 /// {"42": -100}: token and bias.
@@ -91,6 +112,7 @@ void read_generation(Fields& fields, const ServedModel& model, CompletionRequest
   read_sampler<type>(fields, #name, low, high, options.sampling.name);
 #include "infer/samplers.def"
   read_other_names(fields, options.sampling);
+  read_order(fields, options.sampling);
   if (const auto seed = fields.integer("seed", INT64_MIN, INT64_MAX); seed && *seed >= 0) {
     options.sampling.seed = static_cast<uint64_t>(*seed);
   }

@@ -157,7 +157,8 @@ class LiteralReader {
     const char* begin = word.data() + (word.starts_with('+') ? 1 : 0);
     const char* end = word.data() + word.size();
     int64_t whole = 0;
-    if (std::from_chars(begin, end, whole).ptr == end && begin != end) return Json(whole);
+    const auto read = std::from_chars(begin, end, whole);
+    if (read.ptr == end && read.ec == std::errc{}) return Json(whole);
     double number = 0;
     const auto [stop, error] = std::from_chars(begin, end, number);
     if (error != std::errc{} || stop != end || !std::isfinite(number)) return std::nullopt;

@@ -172,6 +172,12 @@ int run_embed(EmbedArgs& args) {
   const Embeddings made = must(engine->embed(lines, options));
   if (!args.output.empty()) {
     write_npy(args.output, made);
+    if (texts.json) {
+      print_json({{"output", args.output},
+                  {"vectors", made.begins.back()},
+                  {"dimensions", made.dimensions},
+                  {"tokens", made.tokens}});
+    }
     return kExitOk;
   }
   print_embeddings(made, texts.json, texts.model.load.pooling == "none");

@@ -237,3 +237,11 @@ def test_a_text_for_a_vocabulary_that_is_missing(tmp_path):
     folder = copy_of(MEAN, tmp_path)
     (folder / "tokenizer.json").unlink()
     fails(3, "embed", "-m", folder, "-f", "-", stdin=b"cat", says="no vocabulary")
+
+
+def test_json_says_what_was_written(tmp_path):
+    out = tmp_path / "v.npy"
+    done = infer("embed", "-m", ROOT / "tests" / "data" / "embed" / "bert-mean", "-o", out, "--json", stdin=b"t3 t4\nt5\n")
+    report = json.loads(done.stdout)
+    assert report["output"] == str(out) and report["vectors"] == 2
+    assert report["dimensions"] > 0 and report["tokens"] > 2 and out.stat().st_size > 128

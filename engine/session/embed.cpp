@@ -93,12 +93,8 @@ class TextSteps {
         for (const float factor : engine_.adapter_factors({})) {
           batch_.adapters.emplace_back(static_cast<size_t>(batch_.rows()), factor);
         }
-        Result<std::span<const float>> ran = engine_.executor->run(batch_);
-        if (!ran && ran.error().code() == StatusCode::device && engine_.falls_back) {
-          INFER_CHECK(engine_.fall_back(ran.error()));
-          ran = engine_.executor->run(batch_);
-        }
-        INFER_TRY_S(const std::span<const float> rows, std::move(ran));
+        INFER_TRY_S(const std::span<const float> rows,
+                    engine_.run_or_fall_back([&] { return engine_.executor->run(batch_); }));
         const size_t width = rows.size() / batch_.output_rows.size();
         if (to.values.empty()) {
           to.dimensions = static_cast<int32_t>(width);

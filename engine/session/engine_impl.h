@@ -139,6 +139,17 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   /// failure is what usable() says from then on.
   Status fall_back(const Status& failure);
   bool falls_back = false;  ///< whether that is wanted
+  /// What `run` returns, a Result; of a second run on the CPU where a device failed and that is
+  /// wanted. On the engine's thread, for what is computed beside the scheduler.
+  template <typename Run>
+  auto run_or_fall_back(Run run) {
+    auto result = run();
+    if (result || result.error().code() != StatusCode::device || !falls_back) return result;
+    if (Status moved = fall_back(result.error()); !moved.ok()) {
+      return decltype(result)(tl::unexpected(std::move(moved)));
+    }
+    return run();
+  }
   /// Ok, or why nothing can be computed any more: what every call that would compute, save or
   /// change the cache fails with. Any thread.
   Status usable() const;

@@ -7,6 +7,21 @@
 namespace infer {
 namespace {
 
+/// The tower's plan on the CPU; nothing without a tower or without room for it.
+void plan_tower(OpenedModel& opened, Device* cpu) {
+  if (!opened.tower) return;
+  PlanRequest& request = opened.tower->request;
+  request.offload = 0;
+  Result<MemoryPlan> planned =
+      plan_memory(*opened.tower->tower, *opened.tower->weights, {&cpu, 1}, request);
+  if (planned) {
+    opened.tower->plan = *std::move(planned);
+  } else {
+    log(LogLevel::warning, "images are not read any more: {}", planned.error().message());
+    opened.tower.reset();
+  }
+}
+
 /// Loads the model on the first device, the CPU, and moves the sequences there.
 Status move_to_cpu(Engine::Impl& engine) {
   OpenedModel& opened = engine.opened;
@@ -17,8 +32,8 @@ Status move_to_cpu(Engine::Impl& engine) {
   engine.speculator.reset();
   engine.draft.reset();
   opened.heads.clear();
+  const uint64_t seed = engine.images ? engine.images->seed() : 0;
   engine.images.reset();
-  opened.tower.reset();
   engine.former.reserve(engine.former.size() + 1);
   // Frees what the failed devices hold before planning, since they may share the CPU's memory.
   Device* const cpu[] = {opened.devices[0].get()};
@@ -44,11 +59,20 @@ Status move_to_cpu(Engine::Impl& engine) {
   request.offload = 0;
   request.weight_devices.clear();
   request.context = plan.context;
+  plan_tower(opened, cpu[0]);
   request.others.clear();
+  if (opened.tower) request.others.push_back(opened.tower->plan.total());
   // A text is one step, and texts of that size have been promised.
   if (opened.model->info().embeds) request.fewer_rows = false;
   request.drafter_bytes = request.drafter_token_bytes = 0;
-  INFER_TRY_S(MemoryPlan planned, plan_memory(*opened.model, *opened.weights, cpu, request));
+  Result<MemoryPlan> fits = plan_memory(*opened.model, *opened.weights, cpu, request);
+  if (!fits && opened.tower) {
+    log(LogLevel::warning, "images are not read any more: there is no room for what reads them");
+    opened.tower.reset();
+    request.others.clear();
+    fits = plan_memory(*opened.model, *opened.weights, cpu, request);
+  }
+  INFER_TRY_S(MemoryPlan planned, std::move(fits));
   request.max_rows = planned.max_rows;
   request.max_outputs = planned.max_outputs;
   INFER_TRY_S(auto executor,
@@ -61,6 +85,14 @@ Status move_to_cpu(Engine::Impl& engine) {
   engine.former.push_back(std::exchange(engine.executor, std::move(executor)));
   engine.cache = std::move(cache);
   engine.set_growth();
+  if (!opened.tower) return {};
+  auto images = ImageReader::create(*opened.tower, cpu, seed);
+  if (images) {
+    engine.images = *std::move(images);
+  } else {
+    log(LogLevel::warning, "images are not read any more: {}", images.error().message());
+    opened.tower.reset();
+  }
   return {};
 }
 

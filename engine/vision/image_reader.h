@@ -54,6 +54,7 @@ class ImageReader {
   Result<std::shared_ptr<const ImageRows>> read(const ReadyImage& image);
 
   Executor& executor() { return *executor_; }
+  uint64_t seed() const { return seed_; }
 
  private:
   ImageReader(const OpenedTower& opened, std::unique_ptr<Executor> executor, uint64_t seed)

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "tests/api/lost_device.h"
+#include "tests/vision/seeing.h"
 
 using namespace infer;
 using namespace infer::test;
@@ -80,6 +81,36 @@ TEST_CASE("the CPU goes on with texts where a device is lost") {
   no_room.leave_no_room();
   no_room.lose();
   for (int round = 0; round < 2; ++round) check_broken(no_room.engine->embed(texts, {}));
+}
+
+TEST_CASE("the CPU goes on with images where a device is lost") {
+  const Quiet quiet;
+  std::vector<int32_t> expected;
+  {
+    const EngineThatFails made = load_on_device(seeing(), kSeeing);
+    const Prompt prompt = usual(*made.engine);
+    expected = tokens_of(*open(*made.engine), prompt.tokens, greedy(12, prompt));
+    CHECK(made.engine->memory().device == "test:0");
+  }
+  // While an image is read, and while a prompt with one is computed.
+  for (const bool reading : {true, false}) {
+    const EngineThatFails made = load_on_device(seeing(), kSeeing);
+    if (reading) made.lose();
+    const Prompt before = usual(*made.engine);
+    made.lose();
+    CHECK(tokens_of(*open(*made.engine), before.tokens, greedy(12, before)) == expected);
+    CHECK(made.engine->memory().device == "cpu");
+    const Prompt after = usual(*made.engine);
+    CHECK(after.tokens == before.tokens);
+    CHECK(tokens_of(*open(*made.engine), after.tokens, greedy(12, after)) == expected);
+    const MemoryReport memory = made.engine->memory();
+    CHECK(memory.devices.size() == 1);
+    CHECK(memory.weights > 0);
+  }
+  const EngineThatFails no_room = load_on_device(seeing(), kSeeing);
+  no_room.leave_no_room();
+  no_room.lose();
+  for (int round = 0; round < 2; ++round) check_broken(read(*no_room.engine, "tall.png"));
 }
 
 TEST_CASE("a fallback that fails: every running call and every later one fails at once") {

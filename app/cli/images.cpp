@@ -1,6 +1,7 @@
 // Images that commands take.
 #include "cli/arguments.h"
 #include "cli/failure.h"
+#include "cli/hub_options.h"
 #include "cli/output.h"
 
 namespace infer::cli {
@@ -14,6 +15,11 @@ void declare_images(Options options, std::vector<std::string>& files) {
 void choose_vision(ModelArgs& model, const std::vector<std::string>& images) {
   if (images.empty() || !model.load.vision.empty()) return;
   model.load.vision = find_vision(model.path);
+  // It may have been downloaded before the hub had what reads images, or by a program that left it.
+  if (model.load.vision.empty() && !model.hub.model.empty() && !model.hub.offline) {
+    model.path = pull_model(wanted_of(model.hub), model.hub.token, model.quiet).path;
+    model.load.vision = find_vision(model.path);
+  }
   if (model.load.vision.empty()) {
     throw Failure(
         kExitBadFile,

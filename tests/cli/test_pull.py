@@ -34,6 +34,23 @@ def blobs(hub):
     return {p.name: p.read_bytes() for p in folder.iterdir()} if folder.exists() else {}
 
 
+def test_what_reads_images_is_fetched_when_an_image_is_given(hub):
+    data = ROOT / "tests" / "data" / "vision"
+    hub.put("tiny-Q4_K_M.gguf", (data / "tiny.gguf").read_bytes())
+    pulled(REPO)
+    question = ["run", "-hf", REPO, "-p", "What is it?", "-n", 4, "-c", 256, "-t", 1]
+    image = ["--image", data / "tall.png"]
+    fails(3, *question, *image, says="nothing reads images")
+    hub.put("mmproj-F16.gguf", (data / "tiny-mmproj.gguf").read_bytes())
+    before = len(hub.requests)
+    assert infer(*question).returncode == 0
+    fails(3, *question, *image, "--offline", says="nothing reads images")
+    assert len(hub.requests) == before
+    done = infer(*question, *image)
+    assert done.returncode == 0 and b"images are read by" in done.stderr, done.stderr.decode()
+    assert infer(*question, *image, "--offline").returncode == 0
+
+
 # What is there afterwards
 
 def test_a_file_is_laid_out_as_the_hub_s_own_programs_have_it(hub):

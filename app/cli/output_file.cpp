@@ -97,7 +97,6 @@ OutputFile::OutputFile(const std::string& path, bool user_only) : path_(path) {
   target_ = target_of(path).string();
   file_ = platform::create_part(target_, part_);
   if (file_ == nullptr) throw cannot("create a file in its folder", path, errno);
-  platform::set_unfinished_file(part_.c_str());
   if (user_only) code_ = platform::make_private(file_);
 }
 

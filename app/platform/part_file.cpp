@@ -10,6 +10,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "platform/interrupt.h"
+
 namespace infer::platform {
 namespace {
 
@@ -67,7 +69,10 @@ std::FILE* create_part(const std::string& target, std::string& path) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     path = target + "." + std::to_string(getpid()) + "-" + std::to_string(attempt);
     path += kEnd;
+    // Before it is there: a signal may come at once.
+    set_unfinished_file(path.c_str());
     const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file < 0) set_unfinished_file(nullptr);
     if (file < 0 && errno == EEXIST) continue;
     if (file < 0) break;
     // Another writer may have taken it for an abandoned one before it was locked.
@@ -76,6 +81,7 @@ std::FILE* create_part(const std::string& target, std::string& path) {
       if (stream != nullptr) return stream;
       (void)unlink(path.c_str());
     }
+    set_unfinished_file(nullptr);
     (void)close(file);
   }
   path.clear();

@@ -225,11 +225,13 @@ Status KvCache::save_states(Table& t) {
 
 /// Takes pages for the states after each of the last `drafted` + 1 reserved tokens but the very
 /// last. False, and nothing has changed, if some device cannot keep them or there are too few free
-/// pages.
+/// pages. Checkpoints make room up to KvOptions::draft_states.
 bool KvCache::keep_row_states(Table& t, int64_t drafted) {
   if (!row_states_) return false;
+  const bool planned = row_state_pages_ + drafted <= options_.draft_states;
   for (size_t k = 0; k < pools_.size(); ++k) {
-    if (kinds_[k].state && pools_[k].available() - pools_[k].kept() < drafted) return false;
+    const int64_t given = pools_[k].available() - (planned ? 0 : pools_[k].kept());
+    if (kinds_[k].state && given < drafted) return false;
   }
   std::vector<std::vector<int32_t>> kept(pools_.size());
   for (size_t k = 0; k < pools_.size(); ++k) {
@@ -240,6 +242,7 @@ bool KvCache::keep_row_states(Table& t, int64_t drafted) {
   }
   t.kept = std::move(kept);
   t.kept_from = t.reserved - drafted;
+  row_state_pages_ += drafted;
   return true;
 }
 
@@ -254,9 +257,12 @@ bool KvCache::take_row_state(Table& t, int64_t length) {
 }
 
 void KvCache::drop_saved(Table& t) {
+  size_t rows = 0;
   for (size_t k = 0; k < t.kept.size(); ++k) {
     for (const int32_t page : t.kept[k]) pools_[k].release(page);
+    rows = std::max(rows, t.kept[k].size());
   }
+  row_state_pages_ -= static_cast<int64_t>(rows);
   t.kept.clear();
   for (size_t k = 0; k < t.before.size(); ++k) {
     if (t.before[k] >= 0) pools_[k].release(t.before[k]);
@@ -288,7 +294,7 @@ Status KvCache::reserve(SequenceId id, int64_t count, int64_t drafted) {
              (others_hold_tail(t, k) ? 1 : 0) + (kinds_[k].state && drafted > 0 ? 1 : 0);
     };
     while (pools_[k].available() < missing()) {
-      if (make_available(k, t)) continue;
+      if (drafted > 0 ? grow_ && grow_(k) : make_available(k, t)) continue;
       return error(StatusCode::does_not_fit,
                    "the cache is full: {} more tokens after {} need {} pages of {} tokens, {} of "
                    "{} are available",
@@ -315,6 +321,18 @@ Status KvCache::reserve(SequenceId id, int64_t count, int64_t drafted) {
   t.reserved = t.length + count;
   if (stateful_ && drafted > 0 && !keep_row_states(t, drafted)) return save_states(t);
   return {};
+}
+
+void KvCache::shorten(SequenceId id, int64_t count) {
+  Table& t = table(id);
+  t.reserved = t.length + count;
+  for (size_t k = 0; k < pools_.size(); ++k) {
+    std::vector<int32_t>& ids = t.kinds[k].ids;
+    for (const int64_t most = kinds_[k].table_pages(t.reserved); std::ssize(ids) > most;) {
+      pools_[k].release(ids.back());
+      ids.pop_back();
+    }
+  }
 }
 
 void KvCache::commit(SequenceId id, const PageKeys& keys, int64_t count, bool lasting) {

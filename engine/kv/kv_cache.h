@@ -46,6 +46,8 @@ struct KvOptions {
   /// contents are lost and have to be recomputed.
   std::string folder;
   int64_t folder_bytes = 0;  ///< bytes that the files may have
+  /// Pages of each kind of states that drafts may take though checkpoints are in them.
+  int64_t draft_states = 0;
 };
 
 /// Tokens from one checkpoint of a sequence's states to the next.
@@ -113,9 +115,11 @@ class KvCache {
   }
   /// Makes room for `count` tokens after the committed ones, of which the last `drafted` may be
   /// left out of commit(). Errors: does_not_fit if the context is full, or if there are too few
-  /// pages even after growing and after taking those that are kept or not in use; device. On
-  /// does_not_fit no sequence in use has changed.
+  /// pages even after growing and after taking those that are kept or not in use; device. Drafts
+  /// take none of a sequence that is not in use. On does_not_fit no sequence in use has changed.
   Status reserve(SequenceId id, int64_t count, int64_t drafted = 0);
+  /// Less room than reserve() made, without drafts: for the first `count` tokens.
+  void shorten(SequenceId id, int64_t count);
   /// Commits the first `count` reserved tokens, which a step has written. `keys` has at least all
   /// tokens committed so far and these. If there are states, `count` leaves some tokens out and the
   /// states after the others were not kept, none is committed: the states are those before the
@@ -231,8 +235,9 @@ class KvCache {
   void forget(Table& table, int64_t length);
 
   std::vector<KvKind> kinds_;
-  bool stateful_;    ///< some kind is of states
-  bool row_states_;  ///< all devices of such kinds keep states from within a step
+  bool stateful_;                ///< some kind is of states
+  bool row_states_;              ///< all devices of such kinds keep states from within a step
+  int64_t row_state_pages_ = 0;  ///< of each such kind, in Table::kept
   KvOptions options_;
   std::vector<BlockPool> pools_;  ///< by kind
   KnownPages known_;

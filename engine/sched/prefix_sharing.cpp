@@ -74,9 +74,11 @@ bool Scheduler::waits_for_another(const Sequence& sequence) {
     if (cache_->makes_checkpoints()) {
       if (common < end && part.sequence->every_logit) return false;
       branches_off(*part.sequence, common);
+      if (common == end) return true;
       rows_ -= end - common;
       part.count = common - part.first;
-      if (common < end) outputs_ -= std::exchange(part.results, 0);
+      cache_->shorten(part.sequence->kv, part.count);
+      outputs_ -= std::exchange(part.results, 0);
     }
     return true;
   });

@@ -251,7 +251,7 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::load(const std::string& path
     INFER_TRY(impl->executor, std::move(executor));
     INFER_CHECK_R(impl->load_images());
     impl->cache_options = {opened.plan.context, options.prefix_reuse, options.cache_folder,
-                           options.cache_folder_limit};
+                           options.cache_folder_limit, opened.request.draft_states};
     INFER_TRY(impl->cache, KvCache::create(devices, opened.plan.kv_layout, opened.plan.kv_pages,
                                            impl->cache_options));
     INFER_TRY(impl->speculator, create_speculator(opened, impl->draft.get(), *impl->executor,

@@ -1,4 +1,5 @@
 // The cache as sessions see it: sharing, waiting, giving up and shifting change no token.
+#include <latch>
 #include <thread>
 
 #include "tests/api/model.h"
@@ -9,13 +10,13 @@ using namespace infer::test;
 namespace {
 
 std::unique_ptr<Engine> load_sharing(const std::string& path, int64_t context, bool reuse,
-                                     int32_t parallel = 4) {
+                                     int32_t parallel = 4, int32_t rows = 64) {
   LoadOptions options;
   options.threads = 2;
   options.context = context;
   options.prefix_reuse = reuse;
   options.parallel = parallel;
-  options.batch_rows = 64;
+  options.batch_rows = rows;
   Result<std::unique_ptr<Engine>> engine = Engine::load(path, options);
   REQUIRE_MESSAGE(engine.has_value(), engine.error().message());
   return *std::move(engine);
@@ -46,13 +47,16 @@ TEST_CASE("what an earlier session computed is taken over, and the tokens are th
 TEST_CASE("prompts that arrive together compute once what they begin with") {
   constexpr int kSessions = 6;
   constexpr int kShared = 600;
-  for (const auto& [path, own_tokens] :
-       {std::pair(kModel, 10), std::pair(kWindowModel, 100), std::pair(kRecurrentModel, 10),
-        std::pair(kRecurrentModel, 100)}) {
+  for (const auto& [path, own_tokens, rows] :
+       {std::tuple(kModel, 10, 64), std::tuple(kWindowModel, 100, 64),
+        std::tuple(kRecurrentModel, 10, 64), std::tuple(kRecurrentModel, 100, 64),
+        std::tuple(kModel, 100, 512), std::tuple(kRecurrentModel, 10, 512),
+        std::tuple(kRecurrentModel, 100, 512), std::tuple(kRecurrentModel, 300, 1024)}) {
     CAPTURE(path);
     CAPTURE(own_tokens);
+    CAPTURE(rows);
     const auto plain = load_sharing(path, 1024, false);
-    const auto engine = load_sharing(path, 1024, true, kSessions);
+    const auto engine = load_sharing(path, 1024, true, kSessions, rows);
     std::vector<std::vector<int32_t>> prompts;
     std::vector<std::unique_ptr<Session>> sessions;
     for (int i = 0; i < kSessions; ++i) {
@@ -61,8 +65,12 @@ TEST_CASE("prompts that arrive together compute once what they begin with") {
       prompts.back().insert(prompts.back().end(), own.begin(), own.end());
       sessions.push_back(open(*engine));
     }
+    // No step is computed before all have arrived.
+    std::latch arrived{1};
+    std::jthread holds([&] { EngineAccess::impl(*engine).thread->call([&] { arrived.wait(); }); });
     for (size_t i = 0; i < kSessions; ++i)
       REQUIRE(sessions[i]->start(prompts[i], sampled(20)).ok());
+    arrived.count_down();
     int64_t reused = 0;
     for (size_t i = 0; i < kSessions; ++i) {
       CAPTURE(i);

@@ -34,10 +34,10 @@ std::unique_ptr<Device> open_cpu() {
 }
 
 std::unique_ptr<KvCache> make(Device& device, std::vector<int32_t> pages, bool reuse = true,
-                              const std::string& folder = "") {
+                              const std::string& folder = "", int64_t draft_states = 0) {
   Device* const devices[] = {&device};
-  auto cache =
-      KvCache::create(devices, layout(), pages, {kContext, reuse, folder, 100 * kPageBytes});
+  auto cache = KvCache::create(devices, layout(), pages,
+                               {kContext, reuse, folder, 100 * kPageBytes, draft_states});
   REQUIRE(cache.has_value());
   return *std::move(cache);
 }
@@ -210,6 +210,74 @@ TEST_CASE("refused drafts leave the accepted tokens, and give their room back") 
   world.sequences[id].push_back(5);
   REQUIRE(world.step(id, 1, 4, 0));
   CHECK(cache->length(id) == 66);
+  world.check(id);
+}
+
+TEST_CASE("drafts take the room that is theirs, whatever checkpoints are there") {
+  const auto device = open_cpu();
+  for (const int64_t planned : {0, 4}) {
+    const auto cache = make(*device, {60, 6}, true, "", planned);
+    World world{*cache, {}};
+    for (int32_t text = 0; text < 8; ++text) {  // each leaves a checkpoint
+      const int32_t id = cache->add_sequence();
+      world.sequences[id].assign(64, 10 + text);
+      REQUIRE(world.step(id, 64));
+      cache->remove_sequence(id);
+      world.sequences.erase(id);
+    }
+    CHECK(cache->held(kStates) == 0);
+    const int32_t id = cache->add_sequence();
+    for (int round = 0; round < 3; ++round) {
+      const int32_t other = cache->add_sequence();
+      world.sequences[other].assign(64, 30 + round);
+      REQUIRE(world.step(other, 64));
+      world.sequences[id].resize(world.sequences[id].size() + 3, 7);
+      REQUIRE(world.step(id, 3, 4, 1));
+      world.check(id);
+      cache->remove_sequence(other);
+      world.sequences.erase(other);
+    }
+    CHECK((planned == 0 ? world.again : world.kept) > 0);
+    if (planned > 0) CHECK(world.again == 0);
+  }
+}
+
+TEST_CASE("a draft takes nothing from a sequence that is not in use") {
+  const auto device = open_cpu();
+  const auto cache = make(*device, {12, 2}, false, "", 4);
+  World world{*cache, {}};
+  const int32_t idle = cache->add_sequence();
+  const int32_t id = cache->add_sequence();
+  for (const int32_t each : {idle, id}) {
+    cache->set_in_use(each, true);
+    world.sequences[each].assign(20, each);
+    REQUIRE(world.step(each, 20));
+  }
+  cache->set_in_use(idle, false);
+  world.sequences[id].push_back(5);
+  REQUIRE(cache->reserve(id, 1).ok());
+  CHECK(cache->reserve(id, 3, 2).code() == StatusCode::does_not_fit);
+  CHECK(cache->length(idle) == 20);
+  REQUIRE(world.step(id, 1));
+  world.check(id);
+  world.check(idle);
+}
+
+TEST_CASE("less room than was made") {
+  const auto device = open_cpu();
+  const auto cache = make(*device, {12, 6});
+  World world{*cache, {}};
+  const int32_t id = cache->add_sequence();
+  world.sequences[id].assign(300, 7);
+  REQUIRE(cache->reserve(id, 300).ok());
+  CHECK(cache->held(0) == 5);
+  cache->shorten(id, 128);
+  CHECK(cache->held(0) == 2);
+  *world.state(id) = state_after(std::span(world.sequences[id]).first(128));
+  cache->commit(id, world.sequences[id], 128);
+  CHECK(cache->length(id) == 128);
+  world.check(id);
+  REQUIRE(world.step(id, 172));
   world.check(id);
 }
 

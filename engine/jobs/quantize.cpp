@@ -76,12 +76,20 @@ std::optional<BlockPart> block_part(std::string_view name) {
   return found;
 }
 
+constexpr std::string_view kEmbedding = "token_embd.weight";
+
+/// Tables of a row a token.
+bool is_embedding(std::string_view name) {
+  return name == kEmbedding || name == "per_layer_token_embd.weight";
+}
+
 /// Matrices of numbers that are multiplied with activations or looked up, but for those that are
 /// small and decide much: routers, and what llama.cpp leaves alone.
 bool may_be_quantised(const Weight& weight) {
-  constexpr std::string_view kKept[] = {"_norm.weight",    "ffn_gate_inp",   "position_embd",
-                                        "token_types",     "shortconv.conv", "mm.input_projection",
-                                        "mm.patch_merger", "ssm_conv1d"};
+  constexpr std::string_view kKept[] = {
+      "_norm.weight",        "ffn_gate_inp",    "position_embd", "token_types", "shortconv.conv",
+      "mm.input_projection", "mm.patch_merger", "ssm_conv1d",    "altup",       "laurel",
+      "per_layer_model_proj"};
   if (weight.desc.rows() == 1 || !weight.name.ends_with(".weight")) return false;
   if (!is_quantised(weight.desc.type) && weight.desc.type != DType::f32 &&
       weight.desc.type != DType::f16 && weight.desc.type != DType::bf16) {
@@ -285,15 +293,16 @@ class Quantizer {
     for (const auto& [pattern, type] : request_.patterns) {
       if (contains_pattern(weight.name, pattern)) return type;
     }
-    const bool embedding = weight.name == "token_embd.weight";
+    const bool embedding = is_embedding(weight.name);
     const bool output = weight.name == "output.weight";
     if (output && request_.output) return *request_.output;
     if (embedding && request_.embedding) return *request_.embedding;
-    if (embedding && tied && request_.output) return *request_.output;
+    const bool shared = tied && weight.name == kEmbedding;
+    if (shared && request_.output) return *request_.output;
     if (!request_.mix) return weight.desc.type;
     const TypeMix& mix = *request_.mix;
     if (request_.pure) return mix.pure();
-    if (output || (embedding && tied)) return mix.of_output();
+    if (output || shared) return mix.of_output();
     if (embedding) return mix.of_embedding();
     const std::optional<BlockPart> block = block_part(weight.name);
     return block ? mix.of_block(model, block->part, block->layer) : mix.base();
@@ -305,7 +314,7 @@ class Quantizer {
     const auto found = matrix_.entries.find(weight.name);
     if (found == matrix_.entries.end()) {
       // Tables are looked up, not multiplied: there is nothing to measure.
-      if (weight.name != "token_embd.weight") {
+      if (!is_embedding(weight.name)) {
         unmeasured_.add(weight.name);
       }
       return {};

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/core/file.h"
+#include "engine/core/log.h"
 #include "engine/model/arch.h"
 #include "engine/model/checkpoint_rope.h"
 
@@ -24,14 +25,20 @@ CheckpointMap::CheckpointMap(const WeightSource& raw, bool interleave,
 void CheckpointMap::begin(const Family& family) {
   keys.set_architecture(family.architecture);
   for (const char* section : {"quantization_config.", "compression_config."}) {
-    const std::string method = config.get_string(section + std::string("quant_method"), "");
+    const std::string key = section + std::string("quant_method");
+    const std::string own = config.get_string(key, "");
+    // Models that see say it of the whole.
+    const std::string whole =
+        config.take(config.values().get_string("hf.config." + key), std::string());
     // What the format puts together (formats/safetensors/assembled.h) needs nothing from here.
     constexpr std::string_view kRead[] = {"gptq",     "awq",          "bitsandbytes",
                                           "fp8",      "fbgemm_fp8",   "compressed-tensors",
                                           "modelopt", "modelopt_fp4", "hqq"};
-    config.require(method.empty() || method == family.quantisation ||
-                       std::ranges::find(kRead, method) != std::end(kRead),
-                   fmt::format("quantisation '{}'", printable(method)));
+    for (const std::string& method : {own, whole}) {
+      config.require(method.empty() || method == family.quantisation ||
+                         std::ranges::find(kRead, method) != std::end(kRead),
+                     fmt::format("quantisation '{}'", printable(method)));
+    }
   }
   // Gemma has both keys, of which the first one counts.
   const std::string activation =
@@ -82,13 +89,22 @@ void CheckpointMap::ends(Change norms) {
     return tensors.ignore("lm_head.weight");  // classes without an output over the vocabulary
   }
   // Models that see may say it of the whole alone.
-  const bool whole = !tensors.has("lm_head.weight") &&
+  const bool whole = !tensors.has("lm_head.weight") && config.prefix() != "hf.config." &&
                      config.take(config.values().get_bool("hf.config.tie_word_embeddings"), false);
   const bool said = whole || config.has("tie_word_embeddings");
   const bool tied = whole || config.get_bool("tie_word_embeddings", !tensors.has("lm_head.weight"));
-  // Some writers store the embedding a second time.
-  if (said && tied) return tensors.ignore("lm_head.weight");
-  if (!tied) {
+  // Some writers store the embedding a second time. What was trained apart counts, whatever the
+  // configuration says.
+  const bool stored = tensors.has("lm_head.weight");
+  const bool copied = said && tied && tensors.are_equal("lm_head.weight", "embed_tokens.weight");
+  if (copied) return tensors.ignore("lm_head.weight");
+  if (!tied || stored) {
+    if (said && tied) {
+      log(LogLevel::warning,
+          "{}: lm_head.weight differs from the embedding, and is used, though tie_word_embeddings "
+          "is true",
+          config.source());
+    }
     const std::array<int64_t, kMaxDims> shape = tensors.shape_of("lm_head.weight");
     tensors.put("output.weight", tensors.view("lm_head.weight", {shape[0], shape[1]}));
     tensors.copy("lm_head.bias", "output.bias");

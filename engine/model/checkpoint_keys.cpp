@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "engine/core/log.h"
+
 namespace infer {
 namespace {
 
@@ -78,11 +80,17 @@ void CheckpointKeys::add_generation(CheckpointConfig& config) {
     const std::string from = std::string("hf.generation_config.") + k.from;
     if (!config.values().has(from)) continue;
     const std::string to = std::string("general.sampling.") + k.to;
-    if (k.whole) {
-      values_.set(to, static_cast<int32_t>(
-                          config.take(config.values().get_int(from, 0, INT32_MAX), int64_t{0})));
+    // Some have −1 for what is off.
+    const auto whole = config.values().get_int(from, -1, INT32_MAX);
+    const auto number = config.values().get_float(from);
+    if (k.whole ? !whole : !number) {
+      // It is no part of the model.
+      log(LogLevel::warning, "{}; it is left out",
+          (k.whole ? whole.error() : number.error()).message());
+    } else if (k.whole) {
+      values_.set(to, static_cast<int32_t>(std::max<int64_t>(0, **whole)));
     } else {
-      values_.set(to, static_cast<float>(config.take(config.values().get_float(from), 0.0)));
+      values_.set(to, static_cast<float>(**number));
     }
   }
 }

@@ -358,6 +358,30 @@ bool CheckpointTensors::is_ignored(const std::string& name) const {
   });
 }
 
+bool CheckpointTensors::are_equal(const std::string& name, const std::string& other) {
+  const int32_t a = find(name);
+  const int32_t b = find(other);
+  if (a < 0 || b < 0 || raw(a).desc.type != raw(b).desc.type ||
+      raw(a).desc.shape != raw(b).desc.shape) {
+    return false;
+  }
+  constexpr uint64_t kPart = 1 << 20;
+  const auto size = static_cast<uint64_t>(raw(a).desc.rows() * raw(a).desc.row_bytes());
+  std::vector<std::byte> of_a, of_b;
+  for (uint64_t at = 0; at < size; at += kPart) {
+    of_a.resize(std::min(kPart, size - at));
+    of_b.resize(of_a.size());
+    for (const auto& [index, to] : {std::pair(a, &of_a), std::pair(b, &of_b)}) {
+      Status read = raw_.read(raw(index).place, at, *to);
+      if (read.ok()) continue;
+      config_.fail_with(std::move(read));
+      return true;
+    }
+    if (of_a != of_b) return false;
+  }
+  return true;
+}
+
 void CheckpointTensors::ignore(const std::string& name) {
   if (const int32_t index = find(name); index >= 0) used_[static_cast<size_t>(index)] = true;
 }

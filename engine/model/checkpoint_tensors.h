@@ -95,6 +95,8 @@ class CheckpointTensors {
   /// Tensors whose names begin with `prefix` are also found under names that begin with `as`.
   void also_named(const std::string& prefix, const std::string& as);
 
+  /// Whether both are there in one type and shape, with the same bytes.
+  bool are_equal(const std::string& name, const std::string& other);
   /// The tensor, if it is there, has no place in the model.
   void ignore(const std::string& name);
   /// The same of all that begin like this, with or without what stands before "embed_tokens".

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/core/file.h"
+#include "formats/safetensors/json_file.h"
 
 namespace infer::safetensors {
 namespace {
@@ -117,7 +118,7 @@ Result<Json> read_document(const std::string& path, bool array) {
   }
   std::string text(file.size(), '\0');
   INFER_CHECK_R(file.read_at(0, std::as_writable_bytes(std::span(text))));
-  return parse_document(path, text, array);
+  return parse_document(path, without_infinities(std::move(text)), array);
 }
 
 }  // namespace

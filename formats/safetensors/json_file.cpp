@@ -1,5 +1,6 @@
 #include "formats/safetensors/json_file.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -27,7 +28,12 @@ class Flattener {
     if (value <= static_cast<uint64_t>(INT64_MAX)) return add(static_cast<int64_t>(value));
     return add(value);
   }
-  bool number_float(double value, const std::string&) { return add(value); }
+  bool number_float(double value, const std::string&) {
+    // Some programs write counts so: 2048.0.
+    const bool whole = std::abs(value) < 0x1p53 && std::trunc(value) == value;
+    const bool alone = levels_.empty() || !levels_.back().array;
+    return whole && alone ? add(static_cast<int64_t>(value)) : add(value);
+  }
   bool string(std::string& text) { return add(std::move(text)); }
   bool binary(std::vector<uint8_t>&) { return false; }
 
@@ -196,8 +202,8 @@ class Flattener {
   size_t values_ = 0;
 };
 
-/// Python writes numbers that JSON does not have, such as the limit [0.0, Infinity]. They become
-/// null, which counts as absent.
+}  // namespace
+
 std::string without_infinities(std::string text) {
   if (text.find("Infinity") == text.npos && text.find("NaN") == text.npos) return text;
   std::string clean;
@@ -220,8 +226,6 @@ std::string without_infinities(std::string text) {
   }
   return clean;
 }
-
-}  // namespace
 
 Status read_json_file(const std::string& path, const std::string& prefix, Metadata& out) {
   INFER_TRY_S(const File file, File::open(path));

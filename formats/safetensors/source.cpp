@@ -8,6 +8,7 @@
 
 #include "engine/core/checked.h"
 #include "engine/core/file.h"
+#include "engine/core/log.h"
 #include "engine/core/platform/files.h"
 #include "engine/weights/read_blocks.h"
 #include "formats/safetensors/assembled.h"
@@ -195,8 +196,9 @@ class Opener {
   }
 
   Status open_weights(const std::string& directory) {
-    if (is_file(directory + "/" + kIndex)) return open_shards(directory);
+    // An index beside the one file is of the model that this one was made of.
     if (is_file(directory + "/" + kSingle)) return add_file(directory + "/" + kSingle);
+    if (is_file(directory + "/" + kIndex)) return open_shards(directory);
     const std::vector<std::string> names = weight_files(directory);
     if (names.size() == 1) return add_file(directory + "/" + names[0]);
     return error(names.empty() ? StatusCode::not_found : StatusCode::bad_file,
@@ -237,10 +239,11 @@ class Opener {
       }
       if (it != file_of.end()) file_of.erase(it);
     }
+    // What the model needs is missed by name later.
     if (!file_of.empty()) {
       const auto& [name, shard] = *file_of.begin();
-      return error(StatusCode::bad_file, "{}: tensor '{}': expected in {}, which does not hold it",
-                   path, printable(name), printable(shard));
+      log(LogLevel::warning, "{}: tensor '{}': expected in {}, which does not hold it", path,
+          printable(name), printable(shard));
     }
     return {};
   }

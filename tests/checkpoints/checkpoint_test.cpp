@@ -21,6 +21,7 @@ struct Given {
   std::string name;
   std::vector<int64_t> shape;  ///< shape[0] runs fastest
   DType type = DType::f32;
+  float value = -1;  ///< of all elements; −1: all kinds of values
 };
 
 /// A decoder of two layers, two heads, two key-value heads.
@@ -61,7 +62,7 @@ void write_checkpoint(const TempDir& dir, const std::string& config,
     const TensorDesc desc = make_tensor(t.type, t.shape).value();
     REQUIRE(sink->declare(t.name, desc).ok());
     for (int64_t i = 0; i < desc.extent_bytes() / 4; ++i) {
-      const auto value = static_cast<float>(data.size() % 997) / 997.0f;
+      const float value = t.value >= 0 ? t.value : static_cast<float>(data.size() % 997) / 997.0f;
       const auto* bytes = reinterpret_cast<const std::byte*>(&value);
       data.insert(data.end(), bytes, bytes + 4);
     }
@@ -122,6 +123,47 @@ TEST_CASE("what a checkpoint becomes") {
   CHECK((*forced)->find("blk.1.ffn_norm.weight")->desc.type == DType::f32);
 }
 
+TEST_CASE("an output that was trained apart counts, though the configuration says it is tied") {
+  const std::string tied = small_config(R"("tie_word_embeddings": true)");
+  std::vector<Given> tensors = small_llama();
+  const auto has_output = [&](const std::string& config) {
+    const TempDir dir;
+    write_checkpoint(dir, config, tensors);
+    const auto source = open_weights(dir.path(""));
+    REQUIRE_MESSAGE(source.has_value(), source.error().message());
+    return (*source)->find("output.weight") != nullptr;
+  };
+  CHECK(has_output(tied));
+  tensors[0].value = tensors[2].value = 0.5f;  // stored a second time
+  CHECK(!has_output(tied));
+  CHECK(has_output(small_config()));
+  tensors[2].type = DType::f16;
+  CHECK(has_output(tied));
+  tensors.erase(tensors.begin() + 2);
+  CHECK(!has_output(tied));
+}
+
+TEST_CASE("usual sampling that cannot be had is left out") {
+  const TempDir dir;
+  write_checkpoint(dir, small_config(R"("rope_theta": 10000.0, "num_key_value_heads": 2.0)"),
+                   small_llama());
+  const auto sampling = [&](const std::string& generation) {
+    write_bytes(dir.path("generation_config.json"), bytes_of(generation));
+    auto source = open_weights(dir.path(""));
+    REQUIRE_MESSAGE(source.has_value(), source.error().message());
+    return *std::move(source);
+  };
+  const auto off = sampling(R"({"top_k": -1, "top_p": 1, "temperature": "0.6"})");
+  CHECK(*off->metadata().get_int("general.sampling.top_k", 0, 99).value() == 0);
+  CHECK(*off->metadata().get_float("general.sampling.top_p").value() == 1);
+  CHECK(!off->metadata().has("general.sampling.temp"));
+  const auto whole = sampling(R"({"top_k": 50.0, "temperature": 1.0, "min_p": [1]})");
+  CHECK(*whole->metadata().get_int("general.sampling.top_k", 0, 99).value() == 50);
+  CHECK(*whole->metadata().get_float("general.sampling.temp").value() == 1);
+  CHECK(!whole->metadata().has("general.sampling.min_p"));
+  CHECK(!sampling(R"({"top_k": 1e300})")->metadata().has("general.sampling.top_k"));
+}
+
 TEST_CASE("configurations that cannot be had are refused by name") {
   CHECK(opened(small_config()).ok());
   refused(opened("{}"), "'architectures' is missing", StatusCode::bad_file);
@@ -165,7 +207,10 @@ TEST_CASE("configurations as published files have them") {
   };
   // An integer for a boolean: Llama 4 has one.
   CHECK(found(R"("tie_word_embeddings": 0)", "output.weight"));
-  CHECK_FALSE(found(R"("tie_word_embeddings": 4)", "output.weight"));
+  std::vector<Given> tied = small_llama();
+  std::erase_if(tied, [](const Given& t) { return t.name == "lm_head.weight"; });
+  const Status shared = opened(small_config(R"("tie_word_embeddings": 4)"), tied);
+  CHECK_MESSAGE(shared.ok(), shared.message());
   // Scaling that blends no frequencies: Llama 4 again.
   CHECK(found(R"("rope_scaling": {"rope_type": "llama3", "factor": 16.0, "low_freq_factor": 1.0,
                  "high_freq_factor": 1.0, "original_max_position_embeddings": 32})",

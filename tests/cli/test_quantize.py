@@ -233,6 +233,15 @@ def test_a_name_for_the_output_is_made(source, tmp_path):
     fails(2, "quantize", source, tmp_path / "other.gguf", says="Q4_K_M")
 
 
+def test_what_is_small_in_gemma_3n_stays(tmp_path):
+    source = ROOT / "tests" / "data" / "golden" / "gemma3n-f32.gguf"
+    report = quantize(source, tmp_path / "q.gguf", "q8_0", "--token-embedding-type", "q4_0")
+    types = {tensor["name"]: tensor["to"] for tensor in report["tensors"]}
+    kept = [name for name in types if any(part in name for part in ("altup", "laurel", "per_layer_model_proj"))]
+    assert len(kept) > 5 and {types[name] for name in kept} == {"F32"}
+    assert types["token_embd.weight"] == types["per_layer_token_embd.weight"] != "Q8_0"
+
+
 def test_nothing_is_added_to_what_other_programs_keep(source, tmp_path, monkeypatch):
     blob = tmp_path / "ollama" / "blobs" / ("sha256-" + "ab" * 32)
     manifest = tmp_path / "ollama" / "manifests" / "registry.ollama.ai" / "me" / "tiny" / "f16"

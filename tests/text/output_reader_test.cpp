@@ -261,6 +261,23 @@ TEST_CASE("other forms") {
              "parameter>\n<parameter=days>\n3\n</parameter>\n</function>\n</tool_call>",
              "<think>\n"),
         "hm", "", std::string(kWeather));
+  // Without what stands around it, if it is a call of a tool that there is.
+  OutputOptions declared;
+  declared.declared_tools =
+      R"([{"function": {"name": "get_weather", "parameters": {"properties": {
+          "city": {"type": "string"}, "days": {"type": "integer"}}}}}])";
+  constexpr std::string_view kOpen =
+      "<function=get_weather>\n<parameter=city>\nZürich\n</parameter>\n<parameter=days>\n3\n"
+      "</parameter>\n</function>";
+  for (const char* end : {"", "\n", "\n</tool_call>"}) {
+    check(read("<tool_call> <function=", std::string(kOpen) + end, "", declared), "", "",
+          std::string(kWeather));
+  }
+  check(read("<tool_call> <function=", "I look.\n" + std::string(kOpen), "", declared), "",
+        "I look.", std::string(kWeather));
+  check(read("<tool_call> <function=", kOpen), "", std::string(kOpen), "");
+  check(read("<tool_call> <function=", "<function=f>\n</function>", "", declared), "",
+        "<function=f>\n</function>", "");
   check(read("<seed:tool_call>",
              "<seed:tool_call>\n<function=get_weather>\n<parameter=city>Zürich</"
              "parameter>\n<parameter=days>3</parameter>\n</function>\n</seed:tool_call>"),

@@ -43,6 +43,9 @@ Calls python_code(std::string_view text, const DeclaredTools& tools);
 
 /// `<function=NAME><parameter=KEY>VALUE</parameter></function>`.
 Calls function_tags(std::string_view text, const DeclaredTools& tools);
+/// The same without the `<function=`, of a tool that was declared: some models leave out what
+/// stands around their calls.
+Calls open_function_tags(std::string_view text, const DeclaredTools& tools);
 /// `NAME`, then `<arg_key>KEY</arg_key><arg_value>VALUE</arg_value>`.
 Calls argument_tags(std::string_view text, const DeclaredTools& tools);
 /// `<｜DSML｜invoke name="NAME"><｜DSML｜parameter name="KEY" string="true">VALUE…`; with

@@ -15,7 +15,8 @@ struct ToolSection {
   std::string_view open;
   std::string_view close;  ///< empty: to the end of the text
   ParseCalls parse;
-  bool json = false;  ///< quotation marks enclose strings of JSON, in which no mark counts
+  bool json = false;      ///< quotation marks enclose strings of JSON, in which no mark counts
+  bool declared = false;  ///< counts only if tools were declared
 };
 
 /// What is said before a message.

@@ -53,6 +53,7 @@ OutputReader::OutputReader(std::string_view template_source, std::string_view pr
   }
   for (const ToolSection& section : format_.sections) {
     if (section.open.empty() || !takes_calls_) continue;
+    if (section.declared && !tools_.known()) continue;
     content_marks_.push_back(section.open);
     if (format_.calls_in_reasoning) reasoning_marks_.push_back(section.open);
   }

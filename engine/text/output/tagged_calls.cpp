@@ -58,6 +58,13 @@ Calls function_tags(std::string_view text, const DeclaredTools& tools) {
   return all_read(std::move(calls), text);
 }
 
+Calls open_function_tags(std::string_view text, const DeclaredTools& tools) {
+  if (!tools.has(trimmed(text.substr(0, text.find('>'))))) return std::nullopt;
+  std::string whole = "<function=";
+  whole.append(text).append("</function>");
+  return function_tags(whole, tools);
+}
+
 Calls argument_tags(std::string_view text, const DeclaredTools& tools) {
   const size_t end = std::min(text.find("<arg_key>"), text.size());
   const std::string_view name = trimmed(text.substr(0, end));

@@ -148,6 +148,9 @@ ModelDescription describe(const std::string& path, const WeightSource& source) {
   d.vocabulary = static_cast<int64_t>(spec.tokens.size());
   d.tokenizer = spec.pre.empty() ? spec.model : fmt::format("{} ({})", spec.model, spec.pre);
   d.chat_template = spec.chat_template;
+  for (const auto& [name, text] : spec.named_chat_templates) {
+    if (name == "tool_use") d.tool_template = text;
+  }
   for (const auto& [key, value] : metadata.values()) d.metadata.emplace_back(key, shorten(value));
   return d;
 }

@@ -329,26 +329,46 @@ class Opener {
     return read_chat_templates(directory);
   }
 
-  /// chat_template.jinja, or what tokenizer_config.json holds, or chat_template.json, where
-  /// processors of images have theirs: a template, or a list of named ones.
+  /// What tokenizer_config.json holds, a template or a list of named ones; chat_template.jinja in
+  /// the place of the default one; chat_template.json if there is none yet, where processors of
+  /// images have theirs; and additional_chat_templates/NAME.jinja.
   Status read_chat_templates(const std::string& directory) {
-    constexpr uint64_t kMaxBytes = uint64_t{1} << 22;
     constexpr const char* kKey = "hf.tokenizer_config.chat_template";
+    INFER_CHECK(read_templates_in(directory + "/tokenizer_config.json", kKey));
     if (const std::string path = directory + "/chat_template.jinja"; is_file(path)) {
-      INFER_TRY_S(const File file, File::open(path));
-      if (file.size() > kMaxBytes) {
-        return error(StatusCode::bad_file, "{}: expected at most {} bytes, found {}", path,
-                     kMaxBytes, file.size());
-      }
-      std::string text(file.size(), '\0');
-      INFER_CHECK(file.read_at(0, std::as_writable_bytes(std::span(text))));
-      metadata_.set(kKey, std::move(text));
-      return {};
+      INFER_CHECK(read_template(path, kKey));
     }
-    for (const char* name : {"tokenizer_config.json", "chat_template.json"}) {
-      if (metadata_.has(kKey)) break;
-      INFER_CHECK(read_templates_in(directory + "/" + name, kKey));
+    if (!metadata_.has(kKey)) {
+      INFER_CHECK(read_templates_in(directory + "/chat_template.json", kKey));
     }
+    constexpr std::string_view kJinja = ".jinja";
+    constexpr size_t kMostNamed = 64;
+    const std::string more = directory + "/additional_chat_templates";
+    os::Answer<std::vector<std::string>> names = os::names_in(more);
+    if (!names) return {};
+    std::erase_if(*names, [&](const std::string& name) { return !name.ends_with(kJinja); });
+    if (names->size() > kMostNamed) {
+      return error(StatusCode::bad_file, "{}: expected at most {} templates, found {}", more,
+                   kMostNamed, names->size());
+    }
+    std::ranges::sort(*names);
+    for (const std::string& name : *names) {
+      const std::string which = name.substr(0, name.size() - kJinja.size());
+      INFER_CHECK(read_template(more + "/" + name, "hf.chat_templates." + which));
+    }
+    return {};
+  }
+
+  Status read_template(const std::string& path, const std::string& key) {
+    constexpr uint64_t kMaxBytes = uint64_t{1} << 22;
+    INFER_TRY_S(const File file, File::open(path));
+    if (file.size() > kMaxBytes) {
+      return error(StatusCode::bad_file, "{}: expected at most {} bytes, found {}", path, kMaxBytes,
+                   file.size());
+    }
+    std::string text(file.size(), '\0');
+    INFER_CHECK(file.read_at(0, std::as_writable_bytes(std::span(text))));
+    metadata_.set(key, std::move(text));
     return {};
   }
 

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 
 #include "engine/core/half.h"
@@ -203,6 +204,24 @@ TEST_CASE("a directory gives its configuration as keys") {
   const auto single = open_model(dir.path("model.safetensors"));
   REQUIRE(single.has_value());
   CHECK(number<std::string>(**single, "hf.tokenizer_config.chat_template") == "J");
+  CHECK_FALSE((*single)->metadata().has("hf.chat_templates.tool_use"));
+  // It leaves the named ones alone, which may also have files of their own.
+  file("tokenizer_config.json", R"({"chat_template": [{"name": "default", "template": "D"},
+    {"name": "rag", "template": "R"}, {"name": "tool_use", "template": "T"}], "x": Infinity})");
+  std::filesystem::create_directories(dir.path("additional_chat_templates"));
+  file("additional_chat_templates/tool_use.jinja", "U");
+  file("additional_chat_templates/note.txt", "N");
+  const auto named = open_model(dir.path(""));
+  REQUIRE(named.has_value());
+  CHECK(number<std::string>(**named, "hf.tokenizer_config.chat_template") == "J");
+  CHECK(number<std::string>(**named, "hf.chat_templates.rag") == "R");
+  CHECK(number<std::string>(**named, "hf.chat_templates.tool_use") == "U");
+  for (int i = 0; i < 64; ++i) {
+    file(("additional_chat_templates/" + std::to_string(i) + ".jinja").c_str(), "M");
+  }
+  const auto many = open_model(dir.path(""));
+  REQUIRE(!many.has_value());
+  CHECK(many.error().message().find("at most 64 templates, found 65") != std::string::npos);
 }
 
 TEST_CASE("shards are one model") {

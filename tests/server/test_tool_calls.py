@@ -6,10 +6,12 @@ the model write the text.
 
 import json
 import pathlib
+import sys
 
 import pytest
 
-TEMPLATES = pathlib.Path(__file__).resolve().parents[1] / "data/templates"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TEMPLATES = ROOT / "tests" / "data" / "templates"
 SCHEMA = {"type": "object", "properties": {"zip": {"type": "string"}, "on": {"type": "boolean"}}}
 TOOL = {"type": "function", "function": {"name": "f", "description": "d", "parameters": SCHEMA}}
 CALL = ("<tool_call>\n<function=f>\n<parameter=zip>\n94107\n</parameter>\n<parameter=on>\nTrue\n</parameter>\n"
@@ -150,3 +152,25 @@ def test_tokens_of_reasoning_are_counted(served):
     assert chatted["completion_tokens_details"]["reasoning_tokens"] >= 2 * alone
     none = served.post("/v1/responses", {"input": "hi", "grammar": 'root ::= "</think>Done."'})["usage"]
     assert none["output_tokens_details"]["reasoning_tokens"] == 0
+
+
+def test_the_template_for_tools(begin_module, tmp_path_factory):
+    """Some models have one of its own for conversations with tools."""
+    pytest.importorskip("numpy")
+    sys.path.insert(0, str(ROOT))
+    from tests.golden.reference import gguf
+    path = tmp_path_factory.mktemp("model") / "named.gguf"
+    tools = (TEMPLATES / "Qwen3.5-4B.jinja").read_text()
+    gguf.add_metadata(ROOT / "app" / "demo" / "infer-demo.gguf", path, {"tokenizer.chat_template.tool_use": tools})
+    served = begin_module("-m", path, "-t", 1)
+
+    def prompt(service, **more):
+        return service.post("/apply-template", {"messages": HI} | more)["prompt"]
+
+    plain = begin_module("-m", ROOT / "app" / "demo" / "infer-demo.gguf", "-t", 1)
+    assert prompt(served) == prompt(served, tools=[]) == prompt(plain) == prompt(plain, tools=[TOOL])
+    assert "<tools>" in prompt(served, tools=[TOOL]) and '"name": "f"' in prompt(served, tools=[TOOL])
+    [call] = chat(served, CALL)["message"]["tool_calls"]
+    assert json.loads(call["function"]["arguments"]) == {"zip": "94107", "on": True}
+    other = begin_module("-m", path, "-t", 1, "--chat-template", "chatml")
+    assert "<tools>" not in prompt(other, tools=[TOOL])

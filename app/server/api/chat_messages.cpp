@@ -211,7 +211,7 @@ void read_chat(const Call& call, Fields& fields, CompletionRequest& request) {
     request.options.images = read_images(call, files);
   }
   request.prompt_text = must(model.render(std::move(variables), files.size()));
-  request.template_source = model.template_source();
+  request.template_source = model.template_source(!tools.empty());
   const bool constrained = OutputParser::is_constrained(request.template_source, request.options);
   request.output = {.constrained = constrained,
                     .continues = continues,

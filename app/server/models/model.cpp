@@ -22,7 +22,12 @@ Result<std::unique_ptr<ServedModel>> ServedModel::create(std::unique_ptr<Engine>
   auto model = std::make_unique<ServedModel>();
   model->engine_ = std::move(engine);
   model->name_ = std::move(name);
-  model->source_ = source.empty() ? model->engine_->model().chat_template : std::move(source);
+  if (source.empty()) {
+    model->source_ = model->engine_->model().chat_template;
+    model->tool_source_ = model->engine_->model().tool_template;
+  } else {
+    model->source_ = std::move(source);
+  }
   model->slots_ = slots;
   for (const AdapterDescription& adapter : model->engine_->adapters()) {
     model->adapters_.push_back(adapter.scale);
@@ -32,6 +37,10 @@ Result<std::unique_ptr<ServedModel>> ServedModel::create(std::unique_ptr<Engine>
   auto parsed = ChatTemplate::parse(model->source_);
   if (!parsed) return tl::unexpected(parsed.error());
   model->template_ = *std::move(parsed);
+  if (model->tool_source_.empty()) return model;
+  auto for_tools = ChatTemplate::parse(model->tool_source_);
+  if (!for_tools) return tl::unexpected(for_tools.error());
+  model->tool_template_ = *std::move(for_tools);
   return model;
 }
 
@@ -66,7 +75,10 @@ Result<std::string> ServedModel::render(Json variables, size_t images) const {
   variables["bos_token"] = chat::spelling(engine_->vocabulary(), ids.bos);
   variables["eos_token"] = chat::spelling(engine_->vocabulary(), ids.eos);
   if (!variables.contains("add_generation_prompt")) variables["add_generation_prompt"] = true;
-  return chat::render_with_images(*engine_, *template_, std::move(variables), images);
+  const auto tools = variables.find("tools");
+  const bool calls = tool_template_ && tools != variables.end() && !tools->empty();
+  const ChatTemplate& chosen = calls ? *tool_template_ : *template_;
+  return chat::render_with_images(*engine_, chosen, std::move(variables), images);
 }
 
 }  // namespace infer::server

@@ -31,8 +31,11 @@ class ServedModel {
   /// By adapter: what it is multiplied with where a request does not say. Any thread.
   std::vector<float> adapters() const;
   void set_adapters(std::vector<float> factors);
-  /// Empty: the model has none.
-  const std::string& template_source() const { return source_; }
+  /// Empty: the model has none. `tools`: of conversations with tools, for which some models have a
+  /// template of their own.
+  const std::string& template_source(bool tools = false) const {
+    return tools && tool_template_ ? tool_source_ : source_;
+  }
   /// The text that the model continues. `variables`: an object with "messages" and what else the
   /// template is to see, as chat::render_conversation() takes them. invalid_argument: the template
   /// refuses them; or the model has none.
@@ -50,7 +53,9 @@ class ServedModel {
   std::unique_ptr<Engine> engine_;
   std::string name_;
   std::string source_;
+  std::string tool_source_;
   std::unique_ptr<ChatTemplate> template_;
+  std::unique_ptr<ChatTemplate> tool_template_;  ///< null: it is no other
   int32_t slots_ = 0;
   mutable std::mutex adapters_mutex_;
   std::vector<float> adapters_;

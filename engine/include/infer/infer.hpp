@@ -185,6 +185,9 @@ struct ModelDescription {
   std::string unsupported;
   /// Further layers that predict the token after the next one: the drafter "mtp" uses them.
   int64_t next_token_layers = 0;
+  /// Jinja source of the template named "tool_use", which some models have for conversations with
+  /// tools; may be empty.
+  std::string tool_template;
 };
 
 /// Describes a model file. Reads only its header. Also describes a model of an architecture that

@@ -15,8 +15,9 @@ struct ToolSection {
   std::string_view open;
   std::string_view close;  ///< empty: to the end of the text
   ParseCalls parse;
-  bool json = false;      ///< quotation marks enclose strings of JSON, in which no mark counts
-  bool declared = false;  ///< counts only if tools were declared
+  bool json = false;        ///< quotation marks enclose strings of JSON, in which no mark counts
+  bool declared = false;    ///< counts only if tools were declared
+  std::string_view rest{};  ///< a mark that may follow somewhere and is dropped
 };
 
 /// What is said before a message.

@@ -55,6 +55,7 @@ OutputReader::OutputReader(std::string_view template_source, std::string_view pr
     if (section.open.empty() || !takes_calls_) continue;
     if (section.declared && !tools_.known()) continue;
     content_marks_.push_back(section.open);
+    if (!section.rest.empty()) content_marks_.push_back(section.rest);
     if (format_.calls_in_reasoning) reasoning_marks_.push_back(section.open);
   }
   add_marks(format_.dropped, content_marks_);
@@ -287,7 +288,9 @@ bool OutputReader::step_content(bool last) {
   if (!take_mark(content_marks_, OutputEvent::Kind::content, last, mark)) return false;
   if (format_.messages != nullptr) {
     begin_header();
-  } else if (std::ranges::find(format_.dropped, mark) != std::end(format_.dropped)) {
+  } else if (std::ranges::find(format_.dropped, mark) != std::end(format_.dropped) ||
+             std::ranges::find(format_.sections, mark, &ToolSection::rest) !=
+                 std::end(format_.sections)) {
     begin(Mode::content);
   } else {
     begin_section(mark);

@@ -145,7 +145,7 @@ def test_a_service_manager(tmp_path):
     assert (health.status, health.read()) == (200, b'{"status":"ok"}')
     streamed = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     streamed.request("POST", "/v1/completions", json.dumps(
-        {"prompt": "Once", "max_tokens": 900, "n": 4, "ignore_eos": True, "stream": True}))
+        {"prompt": "Once", "max_tokens": 900, "n": 16, "ignore_eos": True, "stream": True}))
     answer = streamed.getresponse()
     os.kill(pid, signal.SIGTERM)
     assert told.recv(100) == b"STOPPING=1"

@@ -172,5 +172,7 @@ def test_the_template_for_tools(begin_module, tmp_path_factory):
     assert "<tools>" in prompt(served, tools=[TOOL]) and '"name": "f"' in prompt(served, tools=[TOOL])
     [call] = chat(served, CALL)["message"]["tool_calls"]
     assert json.loads(call["function"]["arguments"]) == {"zip": "94107", "on": True}
+    assert served.get("/props")["chat_template_tool_use"] == tools
+    assert "chat_template_tool_use" not in plain.get("/props")
     other = begin_module("-m", path, "-t", 1, "--chat-template", "chatml")
     assert "<tools>" not in prompt(other, tools=[TOOL])

@@ -128,6 +128,10 @@ void props(const Call& call) {
     const MemoryReport memory = model->engine().memory();
     json["default_generation_settings"] = {{"n_ctx", memory.context}};
     json["chat_template"] = model->template_source();
+    if (const std::string& tools = model->template_source(true);
+        tools != model->template_source()) {
+      json["chat_template_tool_use"] = tools;
+    }
   }
   send_json(*call.exchange, json);
 }

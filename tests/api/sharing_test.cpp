@@ -66,8 +66,14 @@ TEST_CASE("prompts that arrive together compute once what they begin with") {
       sessions.push_back(open(*engine));
     }
     // No step is computed before all have arrived.
-    std::latch arrived{1};
-    std::jthread holds([&] { EngineAccess::impl(*engine).thread->call([&] { arrived.wait(); }); });
+    std::latch held{1}, arrived{1};
+    std::jthread holds([&] {
+      EngineAccess::impl(*engine).thread->call([&] {
+        held.count_down();
+        arrived.wait();
+      });
+    });
+    held.wait();
     for (size_t i = 0; i < kSessions; ++i)
       REQUIRE(sessions[i]->start(prompts[i], sampled(20)).ok());
     arrived.count_down();

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <ranges>
 #include <type_traits>
 
 #include "server/api/adapters.h"
@@ -47,8 +46,10 @@ void read_order(Fields& fields, SamplingOptions& to) {
   if (names.size() == 1) {
     const std::string text = std::move(names.front());
     names.clear();
-    for (const auto part : std::views::split(text, ';')) {
-      names.emplace_back(part.begin(), part.end());
+    for (size_t begin = 0; begin <= text.size();) {
+      const size_t end = std::min(text.find(';', begin), text.size());
+      names.push_back(text.substr(begin, end - begin));
+      begin = end + 1;
     }
   }
   // llama.cpp chooses with it among pieces of the same text; nothing else stands for it.

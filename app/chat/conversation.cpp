@@ -69,11 +69,7 @@ Result<std::unique_ptr<Conversation>> Conversation::open(Engine& engine, std::st
                                                          Json variables) {
   auto session = engine.open_session();
   if (!session) return tl::unexpected(session.error());
-  if (source.empty()) {
-    const auto tools = variables.find("tools");
-    const bool calls = tools != variables.end() && !tools->empty();
-    source = calls ? engine.model().tool_template : "";
-  }
+  if (source.empty() && has_tools(variables)) source = engine.model().tool_template;
   if (source.empty()) source = engine.model().chat_template;
   if (source.empty()) {
     return tl::unexpected(

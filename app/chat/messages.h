@@ -16,4 +16,10 @@ inline bool has_role(const nlohmann::ordered_json& message, const char* role) {
   return message.is_object() && text_in(message, "role") == role;
 }
 
+/// Whether a template's variables declare tools.
+inline bool has_tools(const nlohmann::ordered_json& variables) {
+  const auto tools = variables.find("tools");
+  return tools != variables.end() && !tools->empty();
+}
+
 }  // namespace infer::chat

@@ -75,7 +75,7 @@ Result<ModelImage> Engine::read_image(std::span<const std::byte> file, std::stri
       INFER_TRY(const ReadyImage ready, prepare_image(*tower, file, name));
       impl_->thread->call([&] {
         const Status computed = guarded([&]() -> Status {
-          if (!impl_->images) return {};  // it has no room on the CPU
+          if (!impl_->images) return {};  // the tower has no room on the CPU
           const auto none = std::move(rows);
           rows = impl_->run_or_fall_back(
               [&] { return impl_->images ? impl_->images->read(ready) : none; });

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "chat/images.h"
+#include "chat/messages.h"
 #include "chat/prompt.h"
 
 namespace infer::server {
@@ -75,9 +76,8 @@ Result<std::string> ServedModel::render(Json variables, size_t images) const {
   variables["bos_token"] = chat::spelling(engine_->vocabulary(), ids.bos);
   variables["eos_token"] = chat::spelling(engine_->vocabulary(), ids.eos);
   if (!variables.contains("add_generation_prompt")) variables["add_generation_prompt"] = true;
-  const auto tools = variables.find("tools");
-  const bool calls = tool_template_ && tools != variables.end() && !tools->empty();
-  const ChatTemplate& chosen = calls ? *tool_template_ : *template_;
+  const bool for_tools = tool_template_ && chat::has_tools(variables);
+  const ChatTemplate& chosen = for_tools ? *tool_template_ : *template_;
   return chat::render_with_images(*engine_, chosen, std::move(variables), images);
 }
 

@@ -17,7 +17,7 @@ struct ToolSection {
   ParseCalls parse;
   bool json = false;        ///< quotation marks enclose strings of JSON, in which no mark counts
   bool declared = false;    ///< counts only if tools were declared
-  std::string_view rest{};  ///< a mark that may follow somewhere and is dropped
+  std::string_view rest{};  ///< a mark that is left out of the content, wherever it stands
 };
 
 /// What is said before a message.

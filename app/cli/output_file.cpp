@@ -25,11 +25,25 @@ Failure cannot(const char* what, const std::string& path, int code) {
           fmt::format("{}: cannot {}: {}", path, what, std::generic_category().message(code))};
 }
 
+/// Where a link leads that leads to no file yet. What it leads to may be a link, but not for ever.
+fs::path end_of_links(const std::string& given) {
+  constexpr int kMost = 40;
+  fs::path path = given;
+  std::error_code failed;
+  for (int i = 0; i < kMost; ++i) {
+    if (!fs::is_symlink(fs::symlink_status(path, failed))) return path;
+    const fs::path to = fs::read_symlink(path, failed);
+    if (failed) break;
+    path = path.parent_path() / to;
+  }
+  throw Failure(kExitRuntime, given + ": links that lead to no file; give another name");
+}
+
 /// What is to be replaced: a link leads to its target.
 fs::path target_of(const std::string& path) {
   std::error_code failed;
   const fs::file_status status = fs::status(path, failed);
-  if (!fs::exists(status)) return path;
+  if (!fs::exists(status)) return end_of_links(path);
   if (!fs::is_regular_file(status)) {
     throw Failure(kExitRuntime, path + ": expected a regular file or none");
   }

@@ -123,15 +123,56 @@ class Importer {
       } else if (!has_version) {
         return fields_.fail(member, "'version' before it");
       } else if (member == "conversations") {
-        take_array(member, [&](const std::string& at, const Json& value) {
-          take(read_own(fields_, value, at));
-        });
+        read_own_conversations(member);
       } else if (member == "presets") {
         take_array(member, [&](const std::string& at, const Json& value) { preset(value, at); });
       } else {
         scanner_.value(kMaxImportedBytes);
       }
     }
+  }
+
+  void read_own_conversations(const std::string& at) {
+    if (!scanner_.take('[')) return;
+    bool is_first = true;
+    for (int64_t i = 0; ok() && scanner_.another(']', is_first); ++i) {
+      read_own_conversation(fmt::format("{}[{}]", at, i));
+    }
+  }
+
+  /// Message by message: all of them together may be long.
+  void read_own_conversation(const std::string& at) {
+    const int64_t begin = scanner_.position();
+    OwnConversation reader(fields_, at);
+    std::string rest = "{";
+    bool is_first = true;
+    if (scanner_.peek() != '{') {
+      fields_.parse_object(scanner_.value(kMaxImportedBytes), at);  // which it is not
+      return;
+    }
+    scanner_.take('{');
+    while (ok() && scanner_.another('}', is_first)) {
+      const std::string member = scanner_.member();
+      if (member == "messages") {
+        take_array(at + ".messages", [&](const std::string&, const Json& message) {
+          reader.message(message);
+          if (scanner_.position() - begin > kMaxConversationBytes) {
+            scanner_.fail(fmt::format("a conversation of at most {} bytes", kMaxConversationBytes));
+          }
+        });
+        continue;
+      }
+      const std::string value = scanner_.value(kMaxImportedBytes);
+      if (rest.size() + value.size() > kMaxImportedBytes) {
+        return scanner_.fail(
+            fmt::format("at most {} bytes beside the messages", kMaxImportedBytes));
+      }
+      rest += (rest.size() == 1 ? "" : ",") + Json(member).dump() + ':' + value;
+    }
+    if (!ok()) return;
+    rest += '}';
+    const Json beside = fields_.parse_object(rest, at);
+    if (ok()) take(reader.finish(beside));
   }
 
   void preset(const Json& value, const std::string& at) {

@@ -31,6 +31,8 @@ class JsonScanner {
   void end();
 
   const Status& status() const { return status_; }
+  /// Bytes taken so far.
+  int64_t position() const { return position_; }
   void fail(const std::string& expected);
 
  private:

@@ -170,7 +170,7 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& path, OpenReport* 
   if (report == nullptr) report = &ignored;
   *report = {};
   for (bool recovered = false;; recovered = true) {
-    finish_recovery(path);
+    if (Status moved = finish_recovery(path, *report); !moved.ok()) return tl::unexpected(moved);
     if (Status made = make_file(path); !made.ok()) return tl::unexpected(made);
     Result<std::unique_ptr<platform::OpenFile>> taken = take_lock(path, options.busy_ms);
     if (!taken) return tl::unexpected(taken.error());

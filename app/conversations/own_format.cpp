@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "conversations/export.h"
@@ -111,40 +112,66 @@ Message read_message(JsonFields& fields, const Json& source, const std::string& 
 
 }  // namespace
 
-ImportedConversation read_own(JsonFields& fields, const Json& source, const std::string& at) {
-  ImportedConversation made;
-  Conversation& c = made.conversation;
-  c.title = fields.text(source, "title", at);
-  c.created_at = fields.integer(source, "created_at", at);
-  c.used_at = fields.integer(source, "used_at", at);
-  c.pinned = fields.boolean(source, "pinned", at);
-  c.system_prompt = fields.text(source, "system_prompt", at);
-  c.settings = fields.object(source, "settings", at).dump();
-  c.preset = fields.text(source, "preset", at);
-  const Json& messages = fields.array(source, "messages", at);
-  const auto count = static_cast<Id>(messages.size());
-  const auto reference = [&](const Json& object, const char* name, const std::string& place,
-                             Id most) {
-    const Id id = fields.integer(object, name, place);
-    if (id >= 0 && id <= most) return id;
-    fields.fail(fmt::format("{}.{}", place, name),
-                fmt::format("the id of a message, 1 to {}", most));
-    return Id{0};
-  };
-  c.selected_root = reference(source, "selected_root", at, count);
-  for (Id id = 1; id <= count && fields.ok(); ++id) {
-    const Json& message = messages[static_cast<size_t>(id - 1)];
-    const std::string place = fmt::format("{}.messages[{}]", at, id - 1);
-    if (!fields.require_object(message, place)) break;
-    if (fields.integer(message, "id", place) != id) {
-      fields.fail(place + ".id", fmt::format("{}: ids are 1, 2, 3, …", id));
-    }
-    Message read = read_message(fields, message, place);
-    read.selected_child = reference(message, "selected_child", place, count);
-    add_message(made, reference(message, "parent", place, id - 1), std::move(read));
-  }
-  return made;
+std::string OwnConversation::place_of(size_t message) const {
+  return fmt::format("{}.messages[{}]", at_, message);
 }
+
+Id OwnConversation::reference(const Json& object, const char* name, const std::string& place,
+                              Id most) {
+  const Id id = fields_.integer(object, name, place);
+  if (id >= 0 && id <= most) return id;
+  fields_.fail(fmt::format("{}.{}", place, name),
+               fmt::format("the id of a message, 1 to {}", most));
+  return 0;
+}
+
+void OwnConversation::message(const Json& source) {
+  const Id id = static_cast<Id>(made_.messages.size()) + 1;
+  const std::string place = place_of(made_.messages.size());
+  if (fields_.integer(source, "id", place) != id) {
+    fields_.fail(place + ".id", fmt::format("{}: ids are 1, 2, 3, …", id));
+  }
+  Message read = read_message(fields_, source, place);
+  read.selected_child = reference(source, "selected_child", place, std::numeric_limits<Id>::max());
+  add_message(made_, reference(source, "parent", place, id - 1), std::move(read));
+}
+
+ImportedConversation OwnConversation::finish(const Json& rest) {
+  Conversation& c = made_.conversation;
+  c.title = fields_.text(rest, "title", at_);
+  c.created_at = fields_.integer(rest, "created_at", at_);
+  c.used_at = fields_.integer(rest, "used_at", at_);
+  c.pinned = fields_.boolean(rest, "pinned", at_);
+  c.system_prompt = fields_.text(rest, "system_prompt", at_);
+  c.settings = fields_.object(rest, "settings", at_).dump();
+  c.preset = fields_.text(rest, "preset", at_);
+  const auto count = static_cast<Id>(made_.messages.size());
+  c.selected_root = reference(rest, "selected_root", at_, count);
+  for (size_t i = 0; i < made_.messages.size() && fields_.ok(); ++i) {
+    if (made_.messages[i].selected_child <= count) continue;
+    fields_.fail(place_of(i) + ".selected_child",
+                 fmt::format("the id of a message, 1 to {}", count));
+  }
+  return std::move(made_);
+}
+
+namespace {
+
+/// A message that could not be imported again.
+Status check_messages(const Tree& tree) {
+  for (const Message& m : tree.messages()) {
+    const size_t bytes = dumped(message_json(m, m.id, m.parent, m.selected_child)).size();
+    if (bytes <= kMaxImportedBytes) continue;
+    return {StatusCode::unsupported,
+            fmt::format("'{}' cannot be exported: one of its messages has {} bytes as JSON, and at "
+                        "most {} can be imported again. Shorten the message, or export the other "
+                        "conversations without this one.",
+                        tree.conversation().title, bytes, kMaxImportedBytes)};
+  }
+  return {};
+}
+
+}  // namespace
 
 Status export_json(Store& store, const std::vector<Id>& ids, std::ostream& out) {
   std::vector<Id> wanted = ids;
@@ -160,7 +187,11 @@ Status export_json(Store& store, const std::vector<Id>& ids, std::ostream& out) 
   for (const Id id : wanted) {
     const Result<Tree> tree = store.load(id);
     if (!tree) return tree.error();
-    out << between << dumped(conversation_json(*tree));
+    const std::string text = dumped(conversation_json(*tree));
+    if (text.size() > kMaxImportedBytes) {
+      if (Status short_enough = check_messages(*tree); !short_enough.ok()) return short_enough;
+    }
+    out << between << text;
     between = ",\n";
   }
   out << "\n],\n\"presets\": [";

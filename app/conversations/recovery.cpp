@@ -4,6 +4,8 @@
 
 #include <filesystem>
 #include <limits>
+#include <nlohmann/json.hpp>
+#include <span>
 #include <system_error>
 
 #include "conversations/schema.h"
@@ -160,36 +162,142 @@ std::string aside(const std::string& path) {
   return name;
 }
 
+/// What is to be moved where, from before the first file is moved until the last one is in its
+/// place:
+/// "<path>.recovery". It is locked while a process works on it.
+class Plan {
+ public:
+  explicit Plan(const std::string& path)
+      : path_(path), name_(path + ".recovery"), file_(name_, kRights, false) {}
+
+  int failure() const { return file_.failure(); }
+  /// False: another process is at it, or it has just been done.
+  bool take() { return file_.try_lock() == 0 && file_.is_named(name_); }
+
+  Status write(const OpenReport& report) {
+    const nlohmann::json json = {{"set_aside", fs::path(report.set_aside).filename().string()},
+                                 {"damage", report.damage},
+                                 {"conversations", report.recovered_conversations},
+                                 {"messages", report.recovered_messages}};
+    const std::string text = json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
+    std::span<const char> left(text);
+    int failed = file_.clear();
+    for (size_t count = 0; failed == 0 && !left.empty(); left = left.subspan(count)) {
+      failed = file_.write(left, count);
+    }
+    if (failed == 0) failed = file_.sync();
+    sync_folder();
+    if (failed == 0) return {};
+    remove();
+    return {StatusCode::io, fmt::format("{}: cannot write the file: {}", name_,
+                                        std::generic_category().message(failed))};
+  }
+
+  /// False: it was not written to its end. So nothing has been moved.
+  bool read(OpenReport& report) {
+    constexpr size_t kMost = 64 << 10;
+    std::string text(kMost, '\0');
+    size_t used = 0;
+    for (size_t count = 1; count > 0 && used < kMost; used += count) {
+      if (file_.read(std::span(text).subspan(used), count) != 0) return false;
+    }
+    const auto json = nlohmann::json::parse(text.substr(0, used), nullptr, false);
+    const auto text_of = [&](const char* member) {
+      const auto found = json.find(member);
+      return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
+    };
+    const auto count_of = [&](const char* member) {
+      const auto found = json.find(member);
+      return found != json.end() && found->is_number_integer() ? found->get<int64_t>() : 0;
+    };
+    if (!json.is_object()) return false;
+    const fs::path name = text_of("set_aside");
+    if (name.empty() || name.has_parent_path()) return false;
+    report.set_aside = (fs::path(path_).parent_path() / name).string();
+    report.damage = text_of("damage");
+    report.recovered_conversations = count_of("conversations");
+    report.recovered_messages = count_of("messages");
+    return true;
+  }
+
+  /// Moves what is not moved yet.
+  Status carry_out(const OpenReport& report) {
+    std::error_code failed;
+    const auto move = [&](const std::string& from, const std::string& to) -> Status {
+      fs::rename(from, to, failed);
+      if (!failed || failed == std::errc::no_such_file_or_directory) return {};
+      return {StatusCode::io, fmt::format("{}: the damaged file cannot be moved to {}: {}", path_,
+                                          report.set_aside, failed.message())};
+    };
+    // As long as the new file has its own name, what has its later one is the damaged file.
+    if (fs::exists(new_file(path_), failed)) {
+      // First the WAL: one that stayed would be taken for the new file's.
+      for (const char* end : {"-wal", ""}) {
+        if (Status moved = move(path_ + end, report.set_aside + end); !moved.ok()) return moved;
+      }
+      fs::remove(path_ + "-shm", failed);
+      if (Status moved = move(new_file(path_), path_); !moved.ok()) return moved;
+      sync_folder();
+    }
+    remove();
+    return {};
+  }
+
+  void remove() {
+    std::error_code ignored;
+    fs::remove(name_, ignored);
+    sync_folder();
+  }
+
+ private:
+  static constexpr uint32_t kRights = 0600;
+
+  void sync_folder() const {
+    const fs::path folder = fs::path(path_).parent_path();
+    platform::sync_folder(folder.empty() ? "." : folder);
+  }
+
+  std::string path_;
+  std::string name_;
+  platform::OpenFile file_;
+};
+
 }  // namespace
 
-void finish_recovery(const std::string& path) {
+Status finish_recovery(const std::string& path, OpenReport& report) {
   std::error_code failed;
-  if (fs::exists(path, failed) || failed || !fs::exists(new_file(path), failed)) return;
-  fs::rename(new_file(path), path, failed);
+  if (!fs::exists(path + ".recovery", failed)) {
+    // So does a version leave it that wrote no plan.
+    if (!fs::exists(path, failed) && !failed && fs::exists(new_file(path), failed)) {
+      fs::rename(new_file(path), path, failed);
+    }
+    return {};
+  }
+  Plan plan(path);
+  if (plan.failure() != 0) {
+    return {StatusCode::io, fmt::format("{}.recovery: cannot open the file: {}", path,
+                                        std::generic_category().message(plan.failure()))};
+  }
+  if (!plan.take()) return {};
+  if (plan.read(report)) return plan.carry_out(report);
+  plan.remove();
+  return {};
 }
 
 Status recover(const std::string& path, const std::string& damage, OpenReport& report) {
   report.damage = damage;
-  Status made = make_new_file(path, report);
-  if (!made.ok()) {
-    return {made.code(), fmt::format("{} It could not be repaired: {}", damage, made.message())};
-  }
+  const auto failed = [&](const Status& status) {
+    return Status(status.code(),
+                  fmt::format("{} It could not be repaired: {}", damage, status.message()));
+  };
+  if (Status made = make_new_file(path, report); !made.ok()) return failed(made);
   report.set_aside = aside(path);
-  // First the WAL: one that stayed would be taken for the new file's.
-  for (const char* end : {"-wal", ""}) {
-    std::error_code failed;
-    fs::rename(path + end, report.set_aside + end, failed);
-    if (failed && failed != std::errc::no_such_file_or_directory) {
-      return {StatusCode::io, fmt::format("{}: the damaged file cannot be moved to {}: {}", path,
-                                          report.set_aside, failed.message())};
-    }
+  Plan plan(path);
+  if (plan.failure() != 0 || !plan.take()) {
+    return failed({StatusCode::io, fmt::format("{}.recovery: cannot make the file", path)});
   }
-  std::error_code ignored;
-  fs::remove(path + "-shm", ignored);
-  finish_recovery(path);
-  const fs::path folder = fs::path(path).parent_path();
-  platform::sync_folder(folder.empty() ? "." : folder);
-  return {};
+  if (Status written = plan.write(report); !written.ok()) return failed(written);
+  return plan.carry_out(report);
 }
 
 }  // namespace infer::conversations

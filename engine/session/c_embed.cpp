@@ -63,7 +63,8 @@ int64_t infer_embeddings_tokens(const infer_embeddings* embeddings) {
 }
 
 const float* infer_embeddings_of(const infer_embeddings* embeddings, size_t text, size_t* vectors) {
-  const bool known = embeddings != nullptr && text + 1 < embeddings->made.begins.size();
+  const bool known = embeddings != nullptr && !embeddings->made.begins.empty() &&
+                     text < embeddings->made.begins.size() - 1;
   if (vectors != nullptr) *vectors = 0;
   if (!known) return nullptr;
   const infer::Embeddings& made = embeddings->made;

@@ -48,7 +48,8 @@ class TextSteps {
     const int64_t most = engine_.text_rows;
     for (size_t first = 0; first < order.size();) {
       const double done = static_cast<double>(first) / static_cast<double>(order.size());
-      if (progress_ && !progress_(done)) return error(StatusCode::cancelled, "cancelled");
+      Status stopped = error(StatusCode::cancelled, "cancelled");
+      if (progress_ && !call_back(stopped, [&] { return progress_(done); })) return stopped;
       size_t last = first;
       batch_.clear();
       while (last < order.size() &&

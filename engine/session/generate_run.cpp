@@ -200,7 +200,7 @@ void GenerateRun::tell_prompt(const LogitRow& row) {
 Outcome GenerateRun::step(const LogitRow& row) {
   if (prompt_left_ > 0) {
     tell_prompt(row);
-    return {-1, true};
+    return {-1, failure_.ok()};
   }
   sequence_.every_logit = false;
   sequence_.keep = overflow();
@@ -219,7 +219,7 @@ Outcome GenerateRun::step(const LogitRow& row) {
     made_at_ = made.made.generate_seconds;
     put(std::move(made.made), static_cast<int64_t>(row.tokens.size()) + 1);
   }
-  return {token, made.goes_on};
+  return {token, made.goes_on && failure_.ok()};
 }
 
 void GenerateRun::put(GeneratedToken made, int64_t length) {
@@ -227,7 +227,17 @@ void GenerateRun::put(GeneratedToken made, int64_t length) {
   const bool first = count_ == 0;
   told_[(first_ + count_++) % told_.size()] = {std::move(made), length};
   changed_.notify_all();
-  if (first && on_event_) on_event_();
+  if (first) call_event(failure_);
+}
+
+/// What it throws ends this generation and no other. The first failure is kept.
+void GenerateRun::call_event(Status& failure) {
+  Status thrown;
+  const auto event = [&] {
+    on_event_();
+    return true;
+  };
+  if (on_event_ && !call_back(thrown, event) && failure.ok()) failure = std::move(thrown);
 }
 
 /// Detaches the sequence from the run, and sets the run's result.
@@ -276,7 +286,7 @@ void GenerateRun::finish() {
   finished_ = true;
   changed_.notify_all();
   // Inside the lock, so that the reader cannot learn of the end before this call.
-  if (count_ == 0 && on_event_) on_event_();
+  if (count_ == 0) call_event(status_);
 }
 
 GenerateRun::Next GenerateRun::next(Told& told, Clock::time_point deadline) {

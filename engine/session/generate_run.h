@@ -75,6 +75,7 @@ class GenerateRun final : public Consumer, public std::enable_shared_from_this<G
   void finish();
   void put(GeneratedToken made, int64_t length);
   void tell_prompt(const LogitRow& row);
+  void call_event(Status& failure);
   int64_t overflow() const;
   bool starve();
   void compute_mask();
@@ -92,7 +93,7 @@ class GenerateRun final : public Consumer, public std::enable_shared_from_this<G
   /// Tokens of the prompt whose log-probabilities are still to be told.
   int64_t prompt_left_ = 0;
   std::chrono::steady_clock::time_point called_ = std::chrono::steady_clock::now();
-  Status failure_;      ///< of a step
+  Status failure_;      ///< of a step, or of on_event
   double made_at_ = 0;  ///< when the last token was made, in seconds since generating began
 
   // Until finished_ these are the engine's, then the reader's.

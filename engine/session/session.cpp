@@ -225,6 +225,7 @@ struct Session::Impl {
     const std::shared_ptr<GenerateRun> done = std::move(run);
     statistics = done->result();
     statistics.reason = FinishReason::cancelled;
+    statistics.stop_string.clear();
     statistics.generated_tokens = so_far.generated_tokens;
     statistics.prompt_seconds = so_far.prompt_seconds;
     statistics.generate_seconds = so_far.generate_seconds;

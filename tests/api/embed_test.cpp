@@ -71,6 +71,10 @@ TEST_CASE("embed and rerank: progress sees each step, and may cancel before any 
   CHECK(seen.back() < 1);
   options.progress = [](double done) { return done == 0; };
   CHECK(engine->embed(kTexts, options).error().code() == StatusCode::cancelled);
+  options.progress = [](double) -> bool { throw std::runtime_error("no more"); };
+  const Status thrown = engine->embed(kTexts, options).error();
+  CHECK(thrown.code() == StatusCode::invalid_argument);
+  CHECK(thrown.message() == "the callback threw: no more");
   CHECK(embed(*engine, kTexts).begins.size() == kTexts.size() + 1);
   RerankOptions ranked;
   ranked.progress = [](double) { return false; };
@@ -284,6 +288,7 @@ TEST_CASE("C: vectors and scores of texts") {
   REQUIRE(second != nullptr);
   CHECK(vectors == 1);
   CHECK(infer_embeddings_of(made, 2, &vectors) == nullptr);
+  CHECK(infer_embeddings_of(made, SIZE_MAX, &vectors) == nullptr);
   const std::vector<std::string> same{"a movie"};
   const Embeddings expected = embed(*load_texts("bert-mean"), same);
   CHECK(std::memcmp(second, expected.values.data(), 24 * sizeof(float)) == 0);

@@ -323,6 +323,68 @@ TEST_CASE("a callback may use the engine and other sessions; one that throws end
   CHECK(session->length() == length);
 }
 
+TEST_CASE("what on_event throws ends its own generation and no other") {
+  const auto engine = load();
+  const std::vector<int32_t> expected = tokens_of(*open(*engine), kPrompt, sampled(60));
+  // Throwing at the first call, later, and at the end, of a generation that ends by itself.
+  for (const int good : {0, 1, 5, 1000}) {
+    CAPTURE(good);
+    std::atomic<int> calls{0};
+    const auto event = [&] {
+      if (++calls > good) throw std::runtime_error("no more");
+    };
+    const auto other = open(*engine);
+    REQUIRE(other->start(kPrompt, sampled(60)).ok());
+    std::vector<std::unique_ptr<Session>> thrown;
+    for (int i = 0; i < 2; ++i) {
+      thrown.push_back(open(*engine));
+      REQUIRE(thrown.back()->start(kPrompt, sampled(60), event).ok());
+    }
+    for (const auto& session : thrown) {
+      const Status status = take_all(*session).last.status;
+      if (good == 1000) {
+        CHECK(status.ok());
+      } else {
+        CHECK(status.code() == StatusCode::invalid_argument);
+        CHECK(status.message() == "the callback threw: no more");
+        CHECK(session->length() == 0);
+      }
+    }
+    CHECK(take_all(*other).tokens == expected);
+  }
+  GenerateOptions refused = sampled(5);
+  refused.grammar = "root ::= root";
+  const auto session = open(*engine);
+  REQUIRE(session->start(kPrompt, refused, [] { throw std::bad_alloc(); }).ok());
+  CHECK(take_all(*session).last.status.code() == StatusCode::invalid_argument);
+}
+
+TEST_CASE("a generation that its callback ends was ended by no stop string") {
+  const auto engine = load();
+  const auto session = open(*engine);
+  std::vector<std::string> pieces;
+  REQUIRE(session
+              ->generate(kPrompt, sampled(12),
+                         [&](int32_t, auto piece) {
+                           pieces.emplace_back(piece);
+                           return true;
+                         })
+              .has_value());
+  std::string last;
+  for (size_t i = 6; i < pieces.size(); ++i) last += pieces[i];
+  REQUIRE_FALSE(last.empty());
+  GenerateOptions options = sampled(12);
+  options.stop = {last};
+  int taken = 0;
+  const auto result = open(*engine)->generate(kPrompt, options, [&](int32_t, auto) {
+    std::this_thread::sleep_for(50ms);  // the engine runs ahead
+    return ++taken < 3;
+  });
+  REQUIRE(result.has_value());
+  CHECK(result->reason == FinishReason::cancelled);
+  CHECK(result->stop_string.empty());
+}
+
 TEST_CASE(
     "a grammar that fails is the last event's status; one that is compiled can be cancelled") {
   const auto engine = load();

@@ -32,6 +32,21 @@ def test_logits_never_replace_what_is_read(model, tmp_path):
     assert model.read_bytes() == before and tokens.read_text() == "1,2"
 
 
+def test_a_link_to_no_file_yet_leads_to_its_target(model, tmp_path):
+    (tmp_path / "other").mkdir()
+    link, second = tmp_path / "link", tmp_path / "second"
+    second.symlink_to(tmp_path / "other" / "logits")
+    link.symlink_to("second")
+    done = infer("eval", "-m", model, "--tokens", "1,2", "--logits", link)
+    assert done.returncode == 0, done.stderr.decode()
+    assert link.is_symlink() and second.is_symlink()
+    assert (tmp_path / "other" / "logits").stat().st_size > 0
+    loop = tmp_path / "loop"
+    loop.symlink_to("loop")
+    assert infer("eval", "-m", model, "--tokens", "1,2", "--logits", loop).returncode != 0
+    assert loop.is_symlink()
+
+
 def test_no_output_replaces_an_input(model, tmp_path):
     text = tmp_path / "text"
     text.write_text("t3 t4 " * 400)

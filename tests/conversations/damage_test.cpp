@@ -366,5 +366,64 @@ TEST_CASE("a recovery whose process ended is completed") {
   CHECK_FALSE(report.set_aside.empty());
 }
 
+TEST_CASE("a recovery that ended between its moves loses nothing, and is told") {
+  infer::test::TempDir folder;
+  const std::string path = folder.path("c.db");
+  const std::string good = make_file(path);
+  const std::string plan =
+      R"({"set_aside": "c.db.damaged-1", "damage": "bad", "conversations": 8, "messages": 96})";
+  // How many of the three files have been moved.
+  for (int moved = 0; moved <= 3; ++moved) {
+    CAPTURE(moved);
+    for (const char* end : {".damaged-1", ".damaged-1-wal"}) fs::remove(path + end);
+    write_file(path, "damaged");
+    infer::test::write_bytes(path + "-wal", infer::test::bytes_of("log"));
+    infer::test::write_bytes(path + ".recovered", infer::test::bytes_of(good));
+    infer::test::write_bytes(path + ".recovery", infer::test::bytes_of(plan));
+    if (moved > 0) fs::rename(path + "-wal", path + ".damaged-1-wal");
+    if (moved > 1) fs::rename(path, path + ".damaged-1");
+    if (moved > 2) fs::rename(path + ".recovered", path);
+    OpenReport report;
+    CHECK(must(open_store(path, &report)->list()).size() == kConversations);
+    CHECK(report.damage == "bad");
+    CHECK(report.recovered_messages == 96);
+    CHECK(report.set_aside == path + ".damaged-1");
+    CHECK(infer::test::read_text(path + ".damaged-1") == "damaged");
+    CHECK(infer::test::read_text(path + ".damaged-1-wal") == "log");
+    CHECK_FALSE(fs::exists(path + ".recovered"));
+    CHECK_FALSE(fs::exists(path + ".recovery"));
+    OpenReport next;
+    CHECK(must(open_store(path, &next)->list()).size() == kConversations);
+    CHECK(next.damage.empty());
+  }
+  // A plan that was not written to its end: nothing has been moved.
+  for (const char* half :
+       {"", "{\"set_aside\": \"c.d", R"({"set_aside": "../c.db", "damage": ""})"}) {
+    CAPTURE(half);
+    write_file(path, good);
+    infer::test::write_bytes(path + ".recovered", infer::test::bytes_of("half"));
+    infer::test::write_bytes(path + ".recovery", infer::test::bytes_of(half));
+    OpenReport report;
+    CHECK(must(open_store(path, &report)->list()).size() == kConversations);
+    CHECK(report.damage.empty());
+    CHECK_FALSE(fs::exists(path + ".recovery"));
+  }
+}
+
+TEST_CASE("a recovery whose files cannot be moved is an error, and is completed later") {
+  infer::test::TempDir folder;
+  const std::string path = folder.path("c.db");
+  const std::string good = make_file(path);
+  write_file(path, "damaged");
+  infer::test::write_bytes(path + ".recovered", infer::test::bytes_of(good));
+  infer::test::write_bytes(path + ".recovery",
+                           infer::test::bytes_of(R"({"set_aside": "taken", "damage": "bad"})"));
+  fs::create_directories(folder.path("taken") + "/full");
+  CHECK(Store::open(path, nullptr).error().code() == StatusCode::io);
+  CHECK(infer::test::read_text(path) == "damaged");
+  fs::remove_all(folder.path("taken"));
+  CHECK(must(open_store(path)->list()).size() == kConversations);
+}
+
 }  // namespace
 }  // namespace infer::conversations::test

@@ -4,11 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <random>
 #include <sstream>
 
 #include "conversations/export.h"
+#include "conversations/export_file.h"
 #include "conversations/import.h"
 #include "conversations/limits.h"
 #include "tests/conversations/helpers.h"
@@ -144,6 +146,45 @@ TEST_CASE_FIXTURE(ImportFixture, "random conversations survive export and import
   CHECK(other.exported() == text);
 }
 
+TEST_CASE_FIXTURE(ImportFixture, "long conversations are imported message by message") {
+  must(store->create(titled("short")));
+  const Id id = must(store->create(titled("long"))).id;
+  Id parent = 0;
+  for (int i = 0; i < 5; ++i) {
+    parent = must(store->add(id, from_user(parent, std::string(9 << 20, 'x')))).id;
+  }
+  ImportFixture other;
+  const ImportReport report = must(import_file(*other.store, file(exported())));
+  CHECK(report.conversations == 2);
+  CHECK(report.messages == 5);
+  // What could not be imported is not exported. Each character takes six as JSON.
+  must(store->add(id, from_user(parent, std::string(6 << 20, '\1'))));
+  std::ostringstream out;
+  const Status refused = export_json(*store, {}, out);
+  CHECK(refused.code() == StatusCode::unsupported);
+  CHECK(refused.message().find("'long'") != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(ImportFixture, "an export touches no file but its own") {
+  must(store->create(titled("kept")));
+  const std::string path = folder.path("out.json");
+  infer::test::write_bytes(path + ".part", infer::test::bytes_of("notes"));
+  must(export_file(*store, {}, path));
+  CHECK(infer::test::read_text(path + ".part") == "notes");
+  CHECK(infer::test::read_text(path) == exported());
+  using std::filesystem::perms;
+  CHECK(std::filesystem::status(path).permissions() == (perms::owner_read | perms::owner_write));
+  CHECK(export_file(*store, {}, folder.path("none/out.json")).code() == StatusCode::io);
+  // The old file stays, and nothing is left beside it.
+  CHECK(export_file(*store, {12345}, path).code() != StatusCode::ok);
+  CHECK(infer::test::read_text(path) == exported());
+  int files = 0;
+  for (const auto& each : std::filesystem::directory_iterator(folder.path(""))) {
+    files += each.path().filename().string().starts_with("out.json");
+  }
+  CHECK(files == 2);
+}
+
 TEST_CASE_FIXTURE(ImportFixture, "an export that cannot be written is a typed error") {
   std::ostringstream out;
   out.setstate(std::ios::badbit);
@@ -254,7 +295,7 @@ TEST_CASE_FIXTURE(ImportFixture, "a file with an error adds nothing and says whe
        "conversations[1].messages[0].created_at", "an integer"},
       {own(R"({"id":1,"role":"user","state":"complete","statistics":{"prompt_rate":"x"}})"),
        "statistics.prompt_rate", "a number"},
-      {own("7"), "conversations[1].messages[0]", "an object"},
+      {own("7"), "conversations[1].messages[0]", "a JSON object"},
       {head + R"({"settings":[]}]})", "conversations[0].settings", "an object"},
       {head + R"(],"presets":[{}]})", "presets[0].name", "a name"},
       {head + std::string(200, '[') + std::string(200, ']') + "]}", "conversations[0]",

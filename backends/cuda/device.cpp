@@ -7,7 +7,6 @@
 #include "backends/cuda/packing.h"
 #include "backends/cuda/program.h"
 #include "backends/cuda/step_memory.h"
-#include "backends/gpu/packer.h"
 #include "backends/gpu/tables.h"
 #include "engine/core/checked.h"
 #include "engine/core/log.h"
@@ -154,7 +153,7 @@ int64_t CudaDevice::allocated(Purpose purpose) const {
 }
 
 Status CudaDevice::load_weight(const TensorDesc& desc, const ReadFn& read, const MemoryRef& to) {
-  gpu::Packer packer(weight_layout(desc), read);
+  gpu::Packer packer(weight_layout(desc), read, packing_);
   return transfer_->upload(address_of(to),
                            [&](std::span<std::byte> out, std::vector<gpu::StagedCopy>& copies) {
                              return packer.next(out, copies);

@@ -12,6 +12,7 @@
 #include "backends/cuda/packing.h"
 #include "backends/cuda/transfer.h"
 #include "backends/cuda/weight_stream.h"
+#include "backends/gpu/packer.h"
 #include "engine/backend/device.h"
 
 namespace infer::cuda {
@@ -85,6 +86,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<RawBuffer> tables_;  ///< gpu/tables.h
   std::unique_ptr<NearLargest> near_largest_;
   mutable gpu::Repacking repacking_{weight_layout};
+  gpu::PackingThreads packing_;
   /// What the device's own buffers leave of the last granule: so what is planned begins at a
   /// granule, and takes exactly what the plan says.
   std::unique_ptr<RawBuffer> rest_;

@@ -6,6 +6,7 @@
 #   weights/matrix.comp      → shader "matrix_<shape>_<type>" for every type and shape of cooperative
 #                              matrices (instance.cpp: kShapes)
 #   weights/matrix_rate.comp → shader "matrix_rate_<shape>"
+#   ops/matrix_<op>.comp     → shader "matrix_<op>_<shape>"
 #   ops/<op>.cpp             → const VulkanOp& <op>_vulkan()
 
 option(INFER_VULKAN "Build the Vulkan back end where its tools are found" ON)
@@ -80,6 +81,8 @@ function(infer_add_vulkan target)
   file(GLOB ops CONFIGURE_DEPENDS ${dir}/ops/*.cpp)
   file(GLOB plain CONFIGURE_DEPENDS ${dir}/ops/*.comp)
   file(GLOB weighted CONFIGURE_DEPENDS ${dir}/weights/*.comp)
+  file(GLOB shaped_ops CONFIGURE_DEPENDS ${dir}/ops/matrix_*.comp)
+  list(FILTER plain EXCLUDE REGEX "/matrix_[^/]*$")
   list(FILTER weighted EXCLUDE REGEX "/matrix[^/]*$")
   file(GLOB types CONFIGURE_DEPENDS ${dir}/quant/*.glsl)
 
@@ -128,7 +131,7 @@ function(infer_add_vulkan target)
     endforeach()
   endforeach()
 
-  # Products by cooperative matrices. Not -O: the optimiser does not know what they are.
+  # What uses cooperative matrices. Not -O: the optimiser does not know what they are.
   _infer_vulkan_matrix_types(half float)
   if(NOT half)
     message(STATUS "Vulkan: without cooperative matrices, ${GLSLC} cannot express them")
@@ -149,6 +152,13 @@ function(infer_add_vulkan target)
       infer_write_if_changed(${INFER_GENERATED}/vulkan/matrix_rate_${shape}.comp
 "${begin}#include \"backends/vulkan/weights/matrix_rate.comp\"
 ")
+      foreach(path IN LISTS shaped_ops)
+        get_filename_component(name ${path} NAME_WE)
+        list(APPEND shaped ${name}_${shape})
+        infer_write_if_changed(${INFER_GENERATED}/vulkan/${name}_${shape}.comp
+"${begin}#include \"backends/vulkan/ops/${name}.comp\"
+")
+      endforeach()
       foreach(type_path IN LISTS types)
         get_filename_component(type ${type_path} NAME_WE)
         list(APPEND shaped matrix_${shape}_${type})

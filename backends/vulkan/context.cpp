@@ -163,12 +163,6 @@ Status Commands::create() {
   pool.queueFamilyIndex = context_.physical().queue_family;
   INFER_CHECK(context_.check(vk.vkCreateCommandPool(context_.device(), &pool, nullptr, &pool_),
                              "cannot make a command pool"));
-  VkCommandBufferAllocateInfo allocate{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
-  allocate.commandPool = pool_;
-  allocate.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
-  allocate.commandBufferCount = 1;
-  INFER_CHECK(context_.check(vk.vkAllocateCommandBuffers(context_.device(), &allocate, &handle_),
-                             "cannot make a command buffer"));
   VkFenceCreateInfo fence{VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
   return context_.check(vk.vkCreateFence(context_.device(), &fence, nullptr, &fence_),
                         "cannot make a fence");
@@ -176,20 +170,49 @@ Status Commands::create() {
 
 Status Commands::begin(bool once) {
   INFER_CHECK(wait());  // a wait before may have failed
+  usage_ = once ? VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT : 0;
+  parts_ = 0;
+  return begin_part();
+}
+
+Status Commands::begin_part() {
+  if (parts_ == handles_.size()) {
+    VkCommandBufferAllocateInfo allocate{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
+    allocate.commandPool = pool_;
+    allocate.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+    allocate.commandBufferCount = 1;
+    VkCommandBuffer made = VK_NULL_HANDLE;
+    INFER_CHECK(
+        context_.check(context_.vk().vkAllocateCommandBuffers(context_.device(), &allocate, &made),
+                       "cannot make a command buffer"));
+    handles_.push_back(made);
+  }
+  ++parts_;
   VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
-  if (once) begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
-  return context_.check(context_.vk().vkBeginCommandBuffer(handle_, &begin), "cannot record");
+  begin.flags = usage_;
+  return context_.check(context_.vk().vkBeginCommandBuffer(handle(), &begin), "cannot record");
+}
+
+Status Commands::divide() {
+  INFER_CHECK(end());
+  return begin_part();
 }
 
 Status Commands::end() {
-  return context_.check(context_.vk().vkEndCommandBuffer(handle_), "cannot record");
+  return context_.check(context_.vk().vkEndCommandBuffer(handle()), "cannot record");
 }
 
 Status Commands::submit() {
   INFER_CHECK(wait());
   INFER_CHECK(context_.check(context_.vk().vkResetFences(context_.device(), 1, &fence_),
                              "cannot reset a fence"));
-  INFER_CHECK(context_.submit(handle_, fence_, queue_));
+  for (size_t part = 0; part < parts_; ++part) {
+    const VkFence fence = part + 1 == parts_ ? fence_ : VK_NULL_HANDLE;
+    Status status = context_.submit(handles_[part], fence, queue_);
+    if (status.ok()) continue;
+    if (part > 0) context_.wait_idle();  // nothing else says when those before are done
+    return status;
+  }
   submitted_ = true;
   return {};
 }

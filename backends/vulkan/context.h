@@ -73,17 +73,26 @@ class Commands {
   Status create();
   /// Begins a new recording. `once`: it will be submitted only once.
   Status begin(bool once);
+  /// What is recorded from here on is submitted by itself, behind what was recorded before. A
+  /// driver's watchdog takes the time of each submission.
+  Status divide();
   Status end();
   Status submit();
   /// Waits until the submitted commands are done. Returns at once if there are none.
   Status wait();
-  VkCommandBuffer handle() const { return handle_; }
+  /// What is recorded now.
+  VkCommandBuffer handle() const { return handles_[parts_ - 1]; }
+  size_t parts() const { return parts_; }
 
  private:
   Context& context_;
   Queue queue_;
   VkCommandPool pool_ = VK_NULL_HANDLE;
-  VkCommandBuffer handle_ = VK_NULL_HANDLE;
+  Status begin_part();
+
+  std::vector<VkCommandBuffer> handles_;
+  size_t parts_ = 0;  ///< of the recording
+  VkCommandBufferUsageFlags usage_ = 0;
   VkFence fence_ = VK_NULL_HANDLE;
   bool submitted_ = false;
 };

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "backends/gpu/calls.h"
-#include "backends/gpu/packer.h"
 #include "backends/gpu/tables.h"
 #include "backends/vulkan/ceilings.h"
 #include "backends/vulkan/fusion.h"
@@ -107,12 +106,14 @@ void VulkanDevice::use_measured_tuning(MeasureDevice measure) {
   }
   const MatrixTile& tile = kMatrixTiles[measured->matrix_tile];
   log(LogLevel::info,
-      "{}: {} rows a lane, tiles beyond {} columns, of matrices {} x {}, {} x {} each",
+      "{}: {} rows a lane, tiles beyond {} columns, of matrices {} x {}, {} x {} each{}",
       physical.name, measured->tall, measured->vector_columns, tile.rows, tile.columns,
-      tile.own_rows, tile.own_columns);
+      tile.own_rows, tile.own_columns,
+      measured->matrices == 0 ? "; they are slow and not used" : "");
   tuning_.tall = measured->tall;
   tuning_.vector_columns = measured->vector_columns;
   if (tile.suits(physical)) tuning_.matrix_tile = tile;
+  if (measured->matrices == 0) tuning_.matrices = false;
 }
 
 DeviceInfo VulkanDevice::info() const { return context_->physical().info(); }
@@ -154,7 +155,7 @@ int64_t VulkanDevice::allocated(Purpose purpose) const {
 }
 
 Status VulkanDevice::load_weight(const TensorDesc& desc, const ReadFn& read, const MemoryRef& to) {
-  gpu::Packer packer(weight_layout(desc), read);
+  gpu::Packer packer(weight_layout(desc), read, packing_);
   return transfer_->upload(place_of(to),
                            [&](std::span<std::byte> out, std::vector<gpu::StagedCopy>& copies) {
                              return packer.next(out, copies);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "backends/gpu/packer.h"
 #include "backends/vulkan/memory.h"
 #include "backends/vulkan/near_largest.h"
 #include "backends/vulkan/neighbours.h"
@@ -89,6 +90,7 @@ class VulkanDevice final : public Device {
   std::unique_ptr<RawBuffer> tables_;  ///< gpu/tables.h
   std::unique_ptr<NearLargest> near_largest_;
   mutable gpu::Repacking repacking_{weight_layout};
+  gpu::PackingThreads packing_;
   std::atomic<int64_t> allocated_[kPurposeCount]{};
 };
 

@@ -13,8 +13,11 @@ namespace infer::vulkan {
 namespace {
 
 constexpr const char* kValidationLayer = "VK_LAYER_KHRONOS_validation";
-/// Where a device has several sizes of subgroup: the one most hardware has.
+/// Where a device has several sizes of subgroup: the one most hardware has. On Intel's GPUs a lane
+/// of a longer one has too few registers.
 constexpr uint32_t kUsualSubgroup = 32;
+constexpr uint32_t kIntelSubgroup = 16;
+constexpr uint32_t kIntel = 0x8086;
 
 /// Volk finds its global functions, one instance at a time.
 std::mutex& loader_mutex() {
@@ -97,10 +100,13 @@ void find_integer_dots(PhysicalDevice& device, uint32_t version, VkSubgroupFeatu
 }
 
 /// Cooperative matrices of the shapes that backend.cmake compiles, the best first.
-void find_matrices(PhysicalDevice& device, const VkPhysicalDeviceVulkan12Features& v12) {
+void find_matrices(PhysicalDevice& device, const VkPhysicalDeviceVulkan12Features& v12,
+                   VkSubgroupFeatureFlags subgroup) {
   constexpr MatrixShape kShapes[] = {{16, 16, 16}, {8, 16, 16}, {8, 8, 8}};
   if (v12.shaderFloat16 == VK_FALSE || v12.vulkanMemoryModel == VK_FALSE ||
-      v12.vulkanMemoryModelDeviceScope == VK_FALSE || !has_extension(device, kMatrixExtension)) {
+      v12.vulkanMemoryModelDeviceScope == VK_FALSE ||
+      (subgroup & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) == 0 ||
+      !has_extension(device, kMatrixExtension)) {
     return;
   }
   CooperativeMatrixFeatures feature;
@@ -172,10 +178,11 @@ Status check_features(PhysicalDevice& device, uint32_t version) {
       sizes.computeFullSubgroups != VK_FALSE &&
       (range.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0) {
     device.choose_subgroup = true;
-    device.subgroup = std::clamp(kUsualSubgroup, range.minSubgroupSize, range.maxSubgroupSize);
+    const uint32_t wanted = device.driver.vendor == kIntel ? kIntelSubgroup : kUsualSubgroup;
+    device.subgroup = std::clamp(wanted, range.minSubgroupSize, range.maxSubgroupSize);
   }
   find_integer_dots(device, version, subgroup.supportedOperations);
-  find_matrices(device, v12);
+  find_matrices(device, v12, subgroup.supportedOperations);
   return {};
 }
 

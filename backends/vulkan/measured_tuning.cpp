@@ -30,6 +30,8 @@ constexpr int64_t kFewPromptColumns = 64;
 constexpr int32_t kProducts = 8;
 constexpr int kRounds = 3;
 constexpr double kBetter = 0.95;
+/// Beyond noise: with matrices tokens of prompts are a numeric class of their own.
+constexpr double kMuchSlower = 1.5;
 
 /// InferOutputs of the nodes.
 Result<std::vector<OutputDesc>> product_output(const OpParams&, InputDescs in, const KvGeometry&) {
@@ -156,6 +158,9 @@ Result<MeasuredTuning> measure_tuning(Device& device, Context& context, Pipeline
     best = found;
     measured.matrix_tile = i;
   }
+  tuning.matrices = false;
+  INFER_TRY(const int64_t without, time(*prompt, Roles::prompt));
+  measured.matrices = static_cast<double>(best) <= kMuchSlower * static_cast<double>(without);
   return measured;
 }
 
@@ -164,8 +169,8 @@ std::optional<MeasuredTuning> saved_tuning(const PhysicalDevice& device) {
   MeasuredTuning measured;
   if (data.size() != sizeof(measured)) return std::nullopt;
   std::memcpy(&measured, data.data(), sizeof(measured));
-  if (measured.matrix_tile >= std::size(kMatrixTiles) || !std::has_single_bit(measured.tall) ||
-      measured.tall > kTallest ||
+  if (measured.matrix_tile >= std::size(kMatrixTiles) || measured.matrices > 1 ||
+      !std::has_single_bit(measured.tall) || measured.tall > kTallest ||
       std::ranges::find(kVectorColumns, measured.vector_columns) == std::end(kVectorColumns)) {
     return std::nullopt;
   }

@@ -11,11 +11,15 @@ class Device;
 
 namespace infer::vulkan {
 
-/// The part of a Tuning that changes the speed alone, and no bit of any result.
+/// The part of a Tuning that changes the speed alone, and no bit of any result; and whether
+/// matrices are used at all.
 struct MeasuredTuning {
   uint32_t tall = 0;            ///< Tuning::tall: 1, 2, 4 or 8
   uint32_t vector_columns = 0;  ///< Tuning::vector_columns: 8, 16 or 32
   uint32_t matrix_tile = 0;     ///< Tuning::matrix_tile: which of kMatrixTiles
+  /// 0: matrices are much slower than other products. Some drivers list them for hardware that has
+  /// none.
+  uint32_t matrices = 1;
 
   bool operator==(const MeasuredTuning&) const = default;
 };

@@ -76,15 +76,20 @@ Result<std::unique_ptr<RawBuffer>> RawBuffer::import(Context& context,
 
 Result<std::unique_ptr<RawBuffer>> RawBuffer::create_mapped(Context& context, int64_t bytes,
                                                             VkMemoryPropertyFlags preferred) {
-  INFER_TRY(auto made,
-            create(context, bytes,
-                   VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT,
-                   preferred));
+  constexpr VkMemoryPropertyFlags kMapped =
+      VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+  Result<std::unique_ptr<RawBuffer>> made = create(context, bytes, kMapped, preferred);
+  // Memory of the device that the host sees may be small, and other programs use it too.
+  if (!made && made.error().code() == StatusCode::out_of_memory &&
+      (preferred & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) != 0) {
+    made = create(context, bytes, kMapped, 0);
+  }
+  if (!made) return made;
   void* data = nullptr;
   INFER_CHECK_R(context.check(
-      context.vk().vkMapMemory(context.device(), made->memory_, 0, VK_WHOLE_SIZE, 0, &data),
+      context.vk().vkMapMemory(context.device(), (*made)->memory_, 0, VK_WHOLE_SIZE, 0, &data),
       "cannot map memory"));
-  made->data_ = static_cast<std::byte*>(data);
+  (*made)->data_ = static_cast<std::byte*>(data);
   return made;
 }
 

@@ -15,6 +15,29 @@
 namespace infer::vulkan {
 namespace {
 
+/// Tuning::submission: the work of a call. Of experts all are counted as used.
+double work_of(const Graph& graph, const FusedCall& call) {
+  constexpr double kMacsOfByte = 10;
+  double work = 0;
+  for (int32_t n = call.begin(); n < call.end(); ++n) {
+    const Node& node = graph.nodes()[static_cast<size_t>(n)];
+    const double results = node.outputs.empty()
+                               ? 0
+                               : static_cast<double>(graph.value(node.outputs[0]).desc.elements());
+    for (const ValueId id : node.inputs) {
+      if (id == kNoValue) continue;
+      const Value& value = graph.value(id);
+      if (value.kind != Value::Kind::weight || value.desc.shape[1] == 1) continue;
+      work += results * static_cast<double>(value.desc.shape[0]) +
+              kMacsOfByte * static_cast<double>(value.desc.extent_bytes());
+    }
+    if (node.op() == OpId::Attention) {  // of as many tokens as there are rows, at least
+      work += 2 * results * static_cast<double>(graph.value(node.outputs[0]).desc.shape[2]);
+    }
+  }
+  return work;
+}
+
 class VulkanProgram final : public Program, private Recorder {
  public:
   VulkanProgram(Context& context, Pipelines& pipelines, const Target& target,
@@ -86,7 +109,14 @@ class VulkanProgram final : public Program, private Recorder {
                              static_cast<uint32_t>(calls_.size()) + 1);
     }
     write_time();
+    double work = 0;
     for (const FusedCall& call : calls_) {
+      const double more = work_of(graph_, call);
+      if (work > 0 && work + more > target_.tuning.submission) {
+        INFER_CHECK(commands.divide());
+        work = 0;
+      }
+      work += more;
       counts_.emplace_back();
       record(call);
       write_time();

@@ -52,6 +52,8 @@ Tuning Tuning::of(const PhysicalDevice& device) {
   tuning.narrow_tile = {64, 32, 32, 16};
   if (!suits(tuning.narrow_tile)) tuning.narrow_tile = {64, 64, 32, 32};
   tuning.matrices = tuning.can_use_matrices(device);
+  constexpr uint32_t kNvidia = 0x10de;  // whose factors are not repeated in several lanes
+  tuning.holds_queries = device.driver.vendor == kNvidia;
   if (device.limits.maxComputeSharedMemorySize < kAttentionShared || lanes < kAttentionLanes) {
     tuning.tile_queries = 0;
   }

@@ -25,8 +25,9 @@ struct MatrixTile {
 };
 
 /// Those that may be measured, a device's usual one first.
-inline constexpr MatrixTile kMatrixTiles[] = {
-    {128, 128, 32, 64}, {128, 128, 64, 64}, {128, 64, 32, 32}, {64, 128, 32, 64}, {64, 64, 32, 32}};
+inline constexpr MatrixTile kMatrixTiles[] = {{128, 128, 32, 64}, {128, 128, 64, 64},
+                                              {128, 64, 32, 32},  {64, 128, 32, 64},
+                                              {64, 64, 32, 32},   {64, 64, 16, 32}};
 
 struct Tuning {
   uint32_t parts = 16;  ///< subgroups of a product's workgroup, each with a part of K
@@ -50,12 +51,17 @@ struct Tuning {
   /// Above this many columns, products use tiles in shared memory (if `tile`).
   int64_t vector_columns = 16;
   bool tile = true;
+  /// About so much work makes a submission: multiply-accumulates, and ten for a byte of weights.
+  /// Slow devices take some tenths of a second for it; watchdogs of drivers give two seconds.
+  double submission = 1e11;
   bool near_largest = true;  ///< the device finds the logits that matter (Device::near_largest)
   bool fuse = true;
   bool integer = false;  ///< activations are rounded to bytes if the type has such a shader
   /// Tokens of prompts have a numeric class of their own (Roles): their products use cooperative
   /// matrices of float16.
   bool matrices = false;
+  /// A lane has registers for its part of 16 queries of 128 elements beside the results.
+  bool holds_queries = false;
   MatrixTile matrix_tile{64, 64, 32, 32};
   MatrixTile narrow_tile{32, 32, 16, 16};  ///< for no more columns than it has
 

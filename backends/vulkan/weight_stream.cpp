@@ -18,16 +18,37 @@ constexpr size_t kChunkBytes = size_t{1} << 30;
 /// What every device takes along a dimension of a dispatch.
 constexpr int64_t kMostBlocks = 65535;
 
+/// Of the host's memory, what is imported at most: some drivers hold all that a device may read of
+/// it in place whenever it is given work, and have room for no more than a heap.
+int64_t most_imported(const PhysicalDevice& device) {
+  VkDeviceSize largest = 0;
+  for (uint32_t i = 0; i < device.memory.memoryHeapCount; ++i) {
+    const VkMemoryHeap& heap = device.memory.memoryHeaps[i];
+    const bool local = (heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0;
+    if (!local || device.memory.memoryHeapCount == 1) largest = std::max(largest, heap.size);
+  }
+  return static_cast<int64_t>(largest / 4 * 3);
+}
+
 }  // namespace
 
 HostMemory::HostMemory(Context& context, std::span<const std::span<const std::byte>> memory) {
   const auto page = static_cast<uintptr_t>(context.physical().import_alignment);
   if (page == 0) return;
+  int64_t left = most_imported(context.physical());
   for (const std::span<const std::byte> part : memory) {
     const auto at = reinterpret_cast<uintptr_t>(part.data());
     const uintptr_t end = round_up<uintptr_t>(at + part.size(), page);
     for (uintptr_t begin = at / page * page; begin < end; begin += kChunkBytes) {
       const size_t bytes = std::min(end - begin, kChunkBytes + gpu::kPieceBytes);
+      left -= static_cast<int64_t>(bytes);
+      if (left < 0) {
+        log(LogLevel::info,
+            "{}: some weights of the host are copied more slowly: its driver has "
+            "too little room for all of them",
+            context.physical().name);
+        break;
+      }
       // Nothing is written there.
       Result<std::unique_ptr<RawBuffer>> made =
           RawBuffer::import(context, {reinterpret_cast<std::byte*>(begin), bytes});

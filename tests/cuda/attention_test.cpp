@@ -10,29 +10,19 @@
 #include <vector>
 
 #include "backends/cuda/device.h"
-#include "tests/attention_run.h"
+#include "tests/attention_setups.h"
 #include "tests/cuda_driver.h"
 
 namespace infer::cuda {
 namespace {
 
 using test::AttentionSetup;
+using test::equal;
+using test::in_turn;
+using test::of_both_roles;
 using test::Steps;
 
 constexpr int32_t kSequences = 2;
-
-/// The sequences one after another in steps of so many rows, which take the end of one and the
-/// start of the next together.
-Steps in_turn(int32_t from, int64_t tokens, size_t rows) {
-  Steps steps;
-  for (int32_t sequence = 0; sequence < kSequences; ++sequence) {
-    for (int32_t slot = from; slot < tokens; ++slot) {
-      if (steps.empty() || steps.back().size() == rows) steps.emplace_back();
-      steps.back().push_back({sequence, slot});
-    }
-  }
-  return steps;
-}
 
 std::vector<float> run_on(const AttentionSetup& setup, int64_t split_rows, const Steps& steps) {
   Tuning tuning;
@@ -63,14 +53,13 @@ TEST_CASE("attention: steps and chunks change no bit") {
   };
   for (const AttentionSetup& setup : setups) {
     CAPTURE(setup.name);
-    const std::vector<float> whole = run_on(setup, 0, in_turn(setup.from, setup.tokens, 190));
+    const std::vector<float> whole = run_on(setup, 0, in_turn(setup, kSequences, 190));
     CHECK(std::ranges::all_of(whole, [](float x) { return std::isfinite(x); }));
     uint64_t seed = 5;
     for (const size_t rows : {size_t{190}, size_t{13}}) {
       CAPTURE(rows);
       test::cuda_driver().set_seed(seed++);
-      const std::vector<float> split =
-          run_on(setup, 100000, in_turn(setup.from, setup.tokens, rows));
+      const std::vector<float> split = run_on(setup, 100000, in_turn(setup, kSequences, rows));
       REQUIRE(split.size() == whole.size());
       CHECK(std::memcmp(split.data(), whole.data(), whole.size() * sizeof(float)) == 0);
     }
@@ -84,7 +73,7 @@ std::vector<float> single_rows(const AttentionSetup& setup, bool fuse, bool& rop
   tuning.fuse = fuse;
   test::AttentionRun run(setup, kSequences, {1},
                          CudaDevice::open(0, false, {.tuning = tuning}).value());
-  std::vector<float> results = run.results(in_turn(setup.from, setup.tokens, 1));
+  std::vector<float> results = run.results(in_turn(setup, kSequences, 1));
   const auto& kernels = test::cuda_driver().last_graph().by_kernel;
   ropes = std::ranges::any_of(kernels,
                               [](const auto& kernel) { return kernel.first.starts_with("rope"); });
@@ -122,42 +111,11 @@ TEST_CASE("attention: a single row turns its query and key and stores its token"
   test::cuda_driver().set_seed(0);
 }
 
-/// Every size that has tiles, and every type of cache that they read.
-std::vector<AttentionSetup> tile_setups() {
-  const auto setup = [](const char* name, int64_t heads, KvLayerShape kv, DType type,
-                        int64_t tokens, float softcap = 0, int32_t from = 0) {
-    return AttentionSetup{name, heads, kv, type, tokens, softcap, from, Roles::prompt};
-  };
-  return {
-      setup("32, groups of 4", 4, {1, 32, 32}, DType::f16, 140),
-      setup("32, groups of 7", 7, {1, 32, 32}, DType::bf16, 70),
-      setup("32, deep", 2, {2, 32, 32}, DType::q8_0, 1100, 0, 1000),
-      setup("32, window", 2, {1, 32, 32, 70}, DType::q4_0, 200),
-      setup("64, groups of 3", 3, {1, 64, 64}, DType::q8_0, 90),
-      setup("64, values in keys", 3, {1, 64, 64, 0, true}, DType::bf16, 80, 3.0f),
-      setup("64, blocks for values in keys", 2, {1, 64, 64, 0, true}, DType::q4_0, 80),
-      setup("80", 2, {1, 80, 80}, DType::f16, 70),
-      setup("96, heads of their own", 2, {2, 96, 96}, DType::q4_0, 70),
-      setup("112", 1, {1, 112, 112}, DType::bf16, 70),
-      setup("128, groups of 8, softcap", 8, {1, 128, 128}, DType::f16, 66, 2.0f),
-      setup("128, window", 4, {1, 128, 128, 33}, DType::q8_0, 100),
-      setup("192 and 128", 2, {2, 192, 128}, DType::f16, 70),
-      setup("192 and 128, blocks", 2, {1, 192, 128}, DType::q8_0, 70),
-      setup("256", 2, {1, 256, 256}, DType::f16, 100),
-      setup("256, window", 2, {1, 256, 256, 40}, DType::q4_0, 100),
-      setup("256, values in keys", 1, {1, 256, 256, 0, true}, DType::bf16, 70),
-  };
-}
-
-bool equal(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
-
 TEST_CASE(
     "attention of prompts: tiles are near to rows one by one, steps and orders change no bit") {
-  for (AttentionSetup setup : tile_setups()) {
+  for (AttentionSetup setup : test::prompt_setups()) {
     CAPTURE(setup.name);
-    const std::vector<float> tiles = run_on(setup, 16, in_turn(setup.from, setup.tokens, 200));
+    const std::vector<float> tiles = run_on(setup, 16, in_turn(setup, kSequences, 200));
     uint64_t seed = 3;
     for (const size_t rows : {size_t{1}, size_t{3}, size_t{64}, size_t{65}}) {
       // Small steps take long on an emulator.
@@ -165,11 +123,11 @@ TEST_CASE(
       if (rows < 65 && setup.kv.k_dim > 64) continue;
       CAPTURE(rows);
       test::cuda_driver().set_seed(seed++);
-      CHECK(equal(run_on(setup, 16, in_turn(setup.from, setup.tokens, rows)), tiles));
+      CHECK(equal(run_on(setup, 16, in_turn(setup, kSequences, rows)), tiles));
     }
     test::cuda_driver().set_seed(0);
     setup.roles = Roles::generated;
-    const std::vector<float> rows = run_on(setup, 16, in_turn(setup.from, setup.tokens, 200));
+    const std::vector<float> rows = run_on(setup, 16, in_turn(setup, kSequences, 200));
     const double error = test::squared_error(tiles, rows);
     CHECK(error < 1e-6);   // of float16 in queries and weights
     CHECK(error > 1e-10);  // they are not the same kernels
@@ -177,25 +135,16 @@ TEST_CASE(
 }
 
 TEST_CASE("attention: rows of both roles in a step are as in steps of their own") {
-  for (AttentionSetup setup : tile_setups()) {
+  for (AttentionSetup setup : test::prompt_setups()) {
     if (setup.kv.k_dim != 32 && setup.kv.k_dim != 128) continue;
     CAPTURE(setup.name);
-    const Steps whole = in_turn(setup.from, setup.tokens, 200);
+    const Steps whole = in_turn(setup, kSequences, 200);
     const std::vector<float> prompt = run_on(setup, 16, whole);
     setup.roles = Roles::generated;
     const std::vector<float> generated = run_on(setup, 16, whole);
     setup.roles = Roles::both;
-    // Step by step two rows of each sequence, first those of the second one, which are generated.
+    const Steps mixed = of_both_roles(setup);
     for (const int64_t split_rows : {0, 16}) {
-      Steps mixed;
-      for (int32_t slot = setup.from; slot < setup.tokens; slot += 2) {
-        mixed.emplace_back();
-        for (const int32_t sequence : {1, 0}) {
-          for (int32_t s = slot; s < std::min<int64_t>(slot + 2, setup.tokens); ++s) {
-            mixed.back().push_back({sequence, s, sequence == 1});
-          }
-        }
-      }
       const std::vector<float> both = run_on(setup, split_rows, mixed);
       const size_t half = both.size() / 2;
       CHECK(equal({both.begin(), both.begin() + half}, {prompt.begin(), prompt.begin() + half}));
@@ -241,7 +190,7 @@ TEST_CASE("attention of prompts: no barrier can be left out") {
 TEST_CASE("attention: no barrier before chunks are merged can be left out") {
   const AttentionSetup setup{
       "", 4, {1, 32, 64}, DType::f16, 60};  // a chunk: a block merges its own
-  const Steps steps = in_turn(setup.from, setup.tokens, 1);
+  const Steps steps = in_turn(setup, kSequences, 1);
   const std::vector<float> expected = run_on(setup, 16, steps);
   const std::vector<int> lines = barriers_of("backends/cuda/device/merge.h");
   REQUIRE(lines.size() == 2);
@@ -253,7 +202,7 @@ TEST_CASE("attention: no barrier before chunks are merged can be left out") {
   test::cuda_driver().set_listener([&](const std::string& mistake) { found = mistake; });
   test::cuda_driver().leave_out("attention_4_1", lines[1]);
   test::AttentionRun run(longer, kSequences, {16, 200}, CudaDevice::open(0, false, {}).value());
-  CHECK(run.run(in_turn(longer.from, longer.tokens, 1)).code() == StatusCode::device);
+  CHECK(run.run(in_turn(longer, kSequences, 1)).code() == StatusCode::device);
   CHECK(found.find("attention_4_1") != std::string::npos);
   test::cuda_driver().leave_out("", 0);
   test::restart_cuda_driver();

@@ -16,6 +16,7 @@
 #include "tests/shaders/isa.h"
 #include "tests/shaders/null_device.h"
 #include "tests/support.h"
+#include "tests/text_attention_run.h"
 #include "tests/vulkan/one_node.h"
 
 namespace infer::vulkan {
@@ -168,6 +169,16 @@ void check_shaders() {
   }
 }
 
+bool was_compiled(const std::string& begin) {
+  return std::ranges::any_of(compiled_shaders(), [&](const auto& shader) {
+    return shader.first.first.starts_with(begin);
+  });
+}
+
+bool uses_matrices(const Instance& instance) {
+  return Tuning::of(instance.devices().front()).matrices;
+}
+
 TEST_CASE("shaders: pipelines of the golden models are compiled for this family, and none spills") {
   const auto instance = compiler();
   if (instance == nullptr) return;
@@ -211,13 +222,17 @@ TEST_CASE(
     synthetic.layers = 1;
     synthetic.tokens = 512;
     REQUIRE(synth(model.path, synthetic).ok());
-    test::EvaluateOptions options;
-    options.load.device = "vulkan:0";
-    options.open = test::opener({.instance = instance});
-    const size_t pieces[] = {1, 4, model.tokens.size()};
-    test::evaluate_in_pieces(model, options, pieces);
+    for (const char* cache : {"f32", "f16"}) {
+      test::EvaluateOptions options;
+      options.load.device = "vulkan:0";
+      options.cache = cache;
+      options.open = test::opener({.instance = instance});
+      const size_t pieces[] = {1, 4, model.tokens.size()};
+      test::evaluate_in_pieces(model, options, pieces);
+    }
   }
   check_shaders();
+  CHECK(was_compiled("matrix_attention_") == uses_matrices(*instance));
 }
 
 /// Small models have small states and heads; their sizes are constants of the shaders.
@@ -240,6 +255,13 @@ TEST_CASE("shaders: scans and attention among texts do not spill with heads of u
   CHECK(report.passed + report.failed == 4);  // the device computes nothing: all fail
   CHECK(report.unsupported == 0);
   CHECK(compiled_shaders().size() >= 4);
+  if (uses_matrices(*instance)) {
+    for (const test::TextHeads& heads : test::kTextHeads) {
+      const std::vector<int32_t> lengths{70};
+      REQUIRE(test::Texts(heads).run(**device, lengths, 0, Roles::prompt).has_value());
+    }
+    CHECK(was_compiled("matrix_text_attention_"));
+  }
   check_shaders();
 }
 

@@ -8,29 +8,18 @@
 #include <string>
 #include <vector>
 
-#include "tests/attention_run.h"
+#include "tests/attention_setups.h"
 #include "tests/vulkan/one_node.h"
 
 namespace infer::vulkan {
 namespace {
 
 using test::AttentionSetup;
+using test::equal;
+using test::in_turn;
 using test::Steps;
 
 constexpr int32_t kSequences = 3;
-
-/// The sequences one after another in steps of so many rows, which take the end of one and the
-/// start of the next together.
-Steps in_turn(int32_t from, int64_t tokens, size_t rows) {
-  Steps steps;
-  for (int32_t sequence = 0; sequence < kSequences; ++sequence) {
-    for (int32_t slot = from; slot < tokens; ++slot) {
-      if (steps.empty() || steps.back().size() == rows) steps.emplace_back();
-      steps.back().push_back({sequence, slot});
-    }
-  }
-  return steps;
-}
 
 /// A prompt of each sequence, then tokens of all of them: steps of one row of each, and then of 1,
 /// 9 and 30.
@@ -106,17 +95,76 @@ TEST_CASE("attention: shaders and steps change no bit") {
   for (const AttentionSetup& setup : setups) {
     CAPTURE(setup.name);
     const std::vector<float> rows_alone =
-        run_on(setup, with({"", 0, 0, false})).results(in_turn(setup.from, setup.tokens, 190));
+        run_on(setup, with({"", 0, 0, false})).results(in_turn(setup, kSequences, 190));
     CHECK(std::ranges::all_of(rows_alone, [](float x) { return std::isfinite(x); }));
     for (const Shaders& shaders : kShaders) {
       CAPTURE(shaders.name);
       test::AttentionRun run = run_on(setup, with(shaders));
-      for (const Steps& steps :
-           {in_turn(setup.from, setup.tokens, 70), mixed(setup.from, setup.tokens)}) {
+      for (const Steps& steps : {in_turn(setup, kSequences, 70), mixed(setup.from, setup.tokens)}) {
         const std::vector<float> found = run.results(steps);
         REQUIRE(found.size() == rows_alone.size());
         CHECK(std::memcmp(found.data(), rows_alone.data(), found.size() * sizeof(float)) == 0);
       }
+    }
+  }
+}
+
+/// Prompts by matrices. Compiling the shaders takes most of the time: so a run has several steps.
+constexpr int32_t kTwo = 2;
+test::AttentionRun by_matrices(const AttentionSetup& setup, int64_t split_rows,
+                               bool holds_queries = false) {
+  Tuning tuning = with_matrices({});
+  tuning.holds_queries = holds_queries;
+  tuning.split_rows = split_rows;
+  return {setup, kTwo, {16, 200}, open_tuned(tuning).value()};
+}
+
+TEST_CASE("attention of prompts: tiles are near to rows one by one, and steps change no bit") {
+  if (!has_matrices()) return;
+  for (AttentionSetup setup : test::prompt_setups()) {
+    CAPTURE(setup.name);
+    test::AttentionRun prompts = by_matrices(setup, 16);
+    const std::vector<float> tiles = prompts.results(in_turn(setup, kTwo, 200));
+    for (const size_t rows : {size_t{3}, size_t{64}, size_t{65}}) {
+      CAPTURE(rows);
+      CHECK(equal(prompts.results(in_turn(setup, kTwo, rows)), tiles));
+    }
+    setup.roles = Roles::generated;
+    const double error =
+        test::squared_error(tiles, by_matrices(setup, 16).results(in_turn(setup, kTwo, 200)));
+    CHECK(error < 1e-6);   // of float16 in queries and weights
+    CHECK(error > 1e-10);  // they are not the same shaders
+  }
+}
+
+TEST_CASE("attention of prompts: queries that stay in registers") {
+  if (!has_matrices()) return;
+  for (AttentionSetup setup : test::prompt_setups()) {
+    if (setup.kv.k_dim < 128 || setup.type == DType::bf16) continue;
+    CAPTURE(setup.name);
+    const Steps steps = in_turn(setup, kTwo, 65);
+    const double error = test::squared_error(by_matrices(setup, 16, true).results(steps),
+                                             by_matrices(setup, 16).results(steps));
+    CHECK(error < 1e-6);  // of pieces of another length
+  }
+}
+
+TEST_CASE("attention: rows of both roles in a step are as in steps of their own") {
+  if (!has_matrices()) return;
+  for (AttentionSetup setup : test::prompt_setups()) {
+    if (setup.kv.k_dim != 32) continue;
+    CAPTURE(setup.name);
+    const Steps whole = in_turn(setup, kTwo, 200);
+    const std::vector<float> prompt = by_matrices(setup, 16).results(whole);
+    setup.roles = Roles::generated;
+    const std::vector<float> generated = by_matrices(setup, 16).results(whole);
+    setup.roles = Roles::both;
+    for (const int64_t split_rows : {0, 1, 16}) {
+      const std::vector<float> both =
+          by_matrices(setup, split_rows).results(test::of_both_roles(setup));
+      const auto half = static_cast<std::ptrdiff_t>(both.size() / 2);
+      CHECK(equal({both.begin(), both.begin() + half}, {prompt.begin(), prompt.begin() + half}));
+      CHECK(equal({both.begin() + half, both.end()}, {generated.begin() + half, generated.end()}));
     }
   }
 }

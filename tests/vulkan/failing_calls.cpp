@@ -170,6 +170,10 @@ OpenDevice FailingCalls::opener(std::function<void(const std::string&)> on_messa
     if (!name.starts_with("vulkan")) return open_device(name, device);
     vulkan::VulkanOptions own;
     INFER_TRY(own.instance, vulkan::Instance::create(options));
+    if (!own.instance->devices().empty()) {
+      own.tuning = vulkan::Tuning::of(own.instance->devices().front());
+      own.tuning->submission = 1;  // so that one fails while others before it are done
+    }
     return infer::test::opener(own)(name, device);
   };
 }

@@ -210,8 +210,8 @@ TEST_CASE("tuning: a device is measured once, and what was found is used from th
     CHECK(tuning_of(**next).tall == other.tall);
     CHECK(tuning_of(**next).vector_columns == other.vector_columns);
   }
-  for (const MeasuredTuning wrong :
-       {MeasuredTuning{0, 8, 0}, MeasuredTuning{4, 7, 0}, MeasuredTuning{4, 8, 9}}) {
+  for (const MeasuredTuning wrong : {MeasuredTuning{0, 8, 0}, MeasuredTuning{4, 7, 0},
+                                     MeasuredTuning{4, 8, 9}, MeasuredTuning{4, 8, 0, 2}}) {
     REQUIRE(save_tuning(physical, wrong).ok());
     CHECK_FALSE(saved_tuning(physical).has_value());
   }

@@ -107,6 +107,8 @@ TEST_CASE("every specialisation constant of a shader has a field") {
       {"product_", by_id(ProductConstants()).size()},
       {"tile_", by_id(ProductConstants()).size()},
       {"matrix_rate", by_id(WorkgroupConstants()).size()},
+      {"matrix_attention", by_id(AttentionConstants()).size()},
+      {"matrix_text_attention", by_id(TextAttentionConstants()).size()},
       {"matrix_", by_id(ProductConstants()).size()},
       {"attention", by_id(AttentionConstants()).size()},
       {"rope_store", by_id(RopeStoreConstants()).size()},

@@ -49,6 +49,7 @@ std::vector<NamedTuning> tunings() {
   one_part.tile = false;
   Tuning unfused = gpu_like();
   unfused.fuse = false;
+  unfused.submission = 1;  // each call by itself
   const Tuning matrices = with_matrices(gpu_like());
   Tuning unequal = matrices;
   unequal.fuse = false;

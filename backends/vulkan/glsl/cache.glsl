@@ -63,6 +63,19 @@ vec4 four_of(uint type, bool whole, uint64_t row, uint i, uint end) {
   return vec4(levels) * half_of(uint(block.v[0]));
 }
 
+// Elements i to i + 7 of a row of any type but float32 as they are stored, where i is a multiple of 8:
+// 16 bits each, which begin at a multiple of 16 bytes, or levels and in z their block's scale.
+uvec4 eight_stored(uint type, uint64_t row, uint i) {
+  if (type == kF16 || type == kBf16) return Eight(row + i * 2).v;
+  const bool wide = type == kQ8_0;
+  U16 block = U16(row + i / 32 * (wide ? 34 : 18));
+  const uint at = 1 + i % (wide ? 32 : 16) / 2;
+  uvec2 levels = uvec2(uint(block.v[at]) | uint(block.v[at + 1]) << 16,
+                       uint(block.v[at + 2]) | uint(block.v[at + 3]) << 16);
+  if (!wide) levels >>= i % 32 / 16 * 4;
+  return uvec4(levels, uint(block.v[0]), 0);
+}
+
 // engine/core/half.h: to the nearest, halves to even.
 uint f32_to_f16(float f) {
   const uint bits = floatBitsToUint(f);

@@ -12,8 +12,9 @@ layout(buffer_reference, scalar, buffer_reference_align = 4) buffer U32 { uint v
 layout(buffer_reference, scalar, buffer_reference_align = 16) buffer U64x2 { u64vec2 v[]; };
 // Read only: where all lanes read the same, the subgroup can.
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer F32x4 { vec4 v; };
-// 64 bits: two neighbouring floats, or what is half as wide.
+// 64 and 128 bits: of neighbouring floats, or of what is half as wide.
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Pair { uint64_t v; };
+layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Eight { uvec4 v; };
 layout(buffer_reference, scalar, buffer_reference_align = 2) buffer U16 { uint16_t v[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 1) buffer U8 { uint8_t v[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Addresses { uint64_t v[]; };

@@ -61,8 +61,8 @@ void tree_sums(float x[kHeads], out float sums[kHeads]) {
 
 void main() {
   const uint first_head = gl_WorkGroupID.x * kHeads;
-  const uint r = gl_WorkGroupID.y;
-  if (r >= step.rows[0]) return;
+  const uint r = kFirstRow + gl_WorkGroupID.y;
+  if (r >= step.rows[kUpTo]) return;
   const uint lane = gl_LocalInvocationID.x;
   const uint kv_head = first_head / group;
   const uint slot = uint(last_seen.v[r]);

@@ -1,6 +1,8 @@
-// Attention: few rows are split along the keys, many share them in tiles.
+// Attention: few rows are split along the keys, many share them in tiles. The tokens of prompts are
+// computed by matrices where the device has them, and are a numeric class of their own then.
 #include <algorithm>
 
+#include "backends/vulkan/attend_matrix.h"
 #include "backends/vulkan/cache.h"
 #include "backends/vulkan/op.h"
 #include "engine/core/checked.h"
@@ -8,7 +10,7 @@
 namespace infer::vulkan {
 namespace {
 
-/// ops/attention.comp; the shaders of tiles have all but the last one.
+/// ops/attention.comp; the shaders of tiles have all but the last one or two.
 struct Push {
   VkDeviceAddress step, q, slots, last_seen, sequences, sinks, y;
   StridePush q_strides, y_strides;
@@ -48,7 +50,7 @@ bool whole(DType type, int64_t dim, int64_t row_bytes) {
   return dim % 4 == 0 && (is_quantised(type) || row_bytes % 8 == 0);
 }
 
-/// One of the three that record a node.
+/// Records a node in one of four ways, or in two.
 class Attention {
  public:
   explicit Attention(const NodeCall& call)
@@ -62,17 +64,41 @@ class Attention {
 
   void record() const {
     const Tuning& tuning = call_.tuning;
+    const std::optional<AttendTile> by_matrices = matrix_tile();
+    if (by_matrices) {
+      record_matrices(*by_matrices);
+      if (call_.roles != Roles::both) return;
+      // Generated rows come first. A few of them leave most of the device idle, if not split.
+      const int64_t few = std::min(rows_, tuning.split_rows);
+      if (few < rows_) record_rows(1, {.first = few, .rows = rows_ - few, .up_to = kGenerated});
+      if (few > 0) {
+        record_rows(kChunks, {.rows = few, .up_to = kGenerated});
+        record_merge({.rows = few, .up_to = kGenerated});
+      }
+      return;
+    }
+    const Part all{.rows = rows_};
     if (tuning.splits(rows_)) {
-      record_rows(kChunks);
-      record_merge();
+      record_rows(kChunks, all);
+      record_merge(all);
     } else if (tuning.tile_queries > 0 && shape_.v_dim <= kMostTileMix) {
       record_tiles();
     } else {
-      record_rows(1);
+      record_rows(1, all);
     }
   }
 
  private:
+  /// Counts of a step: glsl/common.glsl.
+  static constexpr uint32_t kTokens = 0;
+  static constexpr uint32_t kGenerated = 2;
+  /// Rows from `first` on, and no more than that count of the step has.
+  struct Part {
+    int64_t first = 0;
+    int64_t rows = 0;
+    uint32_t up_to = kTokens;
+  };
+
   /// glsl/merge.glsl: kChunked.
   uint32_t window() const {
     return static_cast<uint32_t>(params_.window) | (params_.chunked ? 0x80000000u : 0u);
@@ -117,18 +143,22 @@ class Attention {
             .sinks = sinks().given() ? 1u : 0u};
   }
 
-  void record_rows(int64_t chunks) const {
+  void record_rows(int64_t chunks, const Part& part) const {
     const int64_t heads = heads_together(group_);
     AttentionConstants all = constants();
+    all.first_row = static_cast<uint32_t>(part.first);
+    all.up_to = part.up_to;
     all.heads = static_cast<uint32_t>(heads);
     all.split = chunks > 1 ? 1 : 0;
     call_.recorder.dispatch("attention", all, push(),
-                            {shape_.heads * group_ / heads, rows_, chunks});
+                            {shape_.heads * group_ / heads, part.rows, chunks});
   }
 
-  void record_merge() const {
+  void record_merge(const Part& part) const {
+    AttentionConstants all = constants();
+    all.up_to = part.up_to;
     call_.recorder.barrier();
-    call_.recorder.dispatch("attention_merge", constants(),
+    call_.recorder.dispatch("attention_merge", all,
                             MergePush{.step = call_.step,
                                       .chunks = call_.scratch,
                                       .slots = slots().address,
@@ -137,7 +167,7 @@ class Attention {
                                       .y = y().address,
                                       .y_strides = strides_of(y()),
                                       .window = window()},
-                            {div_ceil<int64_t>(y().dim(0), 64), y().dim(1), y().dim(2)});
+                            {div_ceil<int64_t>(y().dim(0), 64), y().dim(1), part.rows});
   }
 
   bool whole_queries() const {
@@ -157,6 +187,26 @@ class Attention {
     all.queries_whole = handed && whole_queries() ? 1 : 0;
     call_.recorder.dispatch(handed ? "attention_handed" : "attention_tile", all, push(),
                             {shape_.heads, div_ceil<int64_t>(rows_ * group_, all.queries), 1});
+  }
+
+  /// The tile of the tokens of prompts; nothing if they are computed as generated tokens are. A
+  /// cache of float32 keeps its precision.
+  std::optional<AttendTile> matrix_tile() const {
+    if (!call_.tuning.matrices || call_.roles == Roles::generated) return std::nullopt;
+    if (kv_.k_type == DType::f32 || kv_.v_type == DType::f32) return std::nullopt;
+    return attend_tile(call_.device, call_.tuning, shape_.k_dim, shape_.v_dim, at_.k_element > 0);
+  }
+
+  void record_matrices(const AttendTile& tile) const {
+    AttentionConstants all = constants();
+    all.workgroup = tile.workgroup;
+    all.queries = tile.queries;
+    all.parts = tile.subgroups;
+    all.subgroup_lanes = call_.device.subgroup;
+    all.tokens = tile.tokens;
+    all.held = tile.held ? 1 : 0;
+    call_.recorder.dispatch("matrix_attention_" + call_.device.matrices.name(), all, push(),
+                            {shape_.heads, div_ceil<int64_t>(rows_ * group_, tile.queries), 1});
   }
 
   const NodeCall& call_;

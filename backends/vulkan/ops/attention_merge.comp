@@ -23,7 +23,7 @@ void main() {
   const uint d = gl_GlobalInvocationID.x;
   const uint head = gl_WorkGroupID.y;
   const uint r = gl_WorkGroupID.z;
-  if (r >= step.rows[0] || d >= kValueDim) return;
+  if (r >= step.rows[kUpTo] || d >= kValueDim) return;
   const uint pages = pages_seen(first_seen(uint(slots.v[r]), window), uint(last_seen.v[r]));
   const uint count = (pages + chunk_pages(pages) - 1) / chunk_pages(pages);
   float most = kSinks != 0 ? sinks.v[head] : uintBitsToFloat(0xff800000u);

@@ -4,8 +4,7 @@
 // The places of rows at which experts are used, sorted by expert and cut into groups of at most kMost
 // for the products to compute together (glsl/product.glsl: kMatrix 3). One workgroup. Places of one
 // expert have no order, as what becomes of one does not depend on its group.
-const uint kLanes = 64;
-layout(local_size_x = kLanes) in;
+#define WORKGROUP_SIZE(id, field, value) layout(local_size_x_id = id) in;
 #include "backends/vulkan/glsl/constants.glsl"
 #include "backends/vulkan/ops/moe_group.def"
 
@@ -28,10 +27,11 @@ uint expert_of(uint i) {
 
 void main() {
   const uint lane = gl_LocalInvocationIndex;
+  const uint lanes = gl_WorkGroupSize.x;
   const uint all = step.rows[rows] * kUsed;
-  for (uint e = lane; e < kExperts; e += kLanes) counts[e] = 0;
+  for (uint e = lane; e < kExperts; e += lanes) counts[e] = 0;
   barrier();
-  for (uint i = lane; i < all; i += kLanes) atomicAdd(counts[expert_of(i)], 1);
+  for (uint i = lane; i < all; i += lanes) atomicAdd(counts[expert_of(i)], 1);
   barrier();
   if (lane == 0) {
     uint place = 0;
@@ -45,7 +45,7 @@ void main() {
     groups.v[0] = int(group);
   }
   barrier();
-  for (uint e = lane; e < kExperts; e += kLanes) {
+  for (uint e = lane; e < kExperts; e += lanes) {
     uint to = 4 + groups_before[e] * 4;
     for (uint done = 0; done < counts[e]; done += kMost) {
       groups.v[to] = int(e);
@@ -55,7 +55,7 @@ void main() {
     }
   }
   barrier();
-  for (uint i = lane; i < all; i += kLanes) {
+  for (uint i = lane; i < all; i += lanes) {
     const uint to = places + 2 * atomicAdd(places_before[expert_of(i)], 1);
     groups.v[to] = int(i % kUsed);
     groups.v[to + 1] = int(i / kUsed);

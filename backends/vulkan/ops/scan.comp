@@ -22,8 +22,9 @@ layout(local_size_x = 256) in;
 
 // What a head does with a row: backends/vulkan/scan.cpp.
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Gates {
-  F32 size, gain;     // gain: of DeltaScan alone
-  F32 a, bias, pass;  // by head; pass: of SsmScan alone
+  // Of F32, which as members would need their alignment. gain: of DeltaScan alone.
+  uint64_t size, gain;
+  uint64_t a, bias, pass;  // by head; pass: of SsmScan alone
   Strides size_strides, gain_strides;
   uint size_width, gain_width;  // heads that are beside each other along d0
 };
@@ -71,11 +72,11 @@ Token token_of(uint r) {
   }
   t.v = given ? v.v[at(v_strides, head, r) + column] : 0.0;
   const uint n = gates.size_width;
-  t.size = gates.size.v[at(gates.size_strides, head / n, r) + head % n];
+  t.size = F32(gates.size).v[at(gates.size_strides, head / n, r) + head % n];
   t.gain = 0;
   if (kCorrects != 0) {
     const uint m = gates.gain_width;
-    t.gain = gates.gain.v[at(gates.gain_strides, head / m, r) + head % m];
+    t.gain = F32(gates.gain).v[at(gates.gain_strides, head / m, r) + head % m];
   }
   return t;
 }
@@ -134,9 +135,9 @@ void main() {
   given = column < kColumns;
   uint r = next_row(0);
   if (r >= step.rows[0]) return;
-  const float a = gates.a.v[head];
-  const float bias = gates.bias.v[head];
-  const float pass = kCorrects != 0 ? 0.0 : gates.pass.v[head];
+  const float a = F32(gates.a).v[head];
+  const float bias = F32(gates.bias).v[head];
+  const float pass = kCorrects != 0 ? 0.0 : F32(gates.pass).v[head];
   Token token = token_of(r);
   stage(token, 0);
   barrier();

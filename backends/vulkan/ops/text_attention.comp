@@ -2,7 +2,9 @@
 #include "backends/vulkan/glsl/common.glsl"
 #include "backends/vulkan/glsl/math.glsl"
 #include "backends/vulkan/glsl/constants.glsl"
+#define WORKGROUP_SIZE(id, field, value)
 #include "backends/vulkan/ops/text_attention.def"
+#include "backends/vulkan/ops/text_attention.glsl"
 
 // Attention among the rows of a text. A workgroup computes 16 neighbouring rows of a head, text by
 // text. Keys are visited 64 at a time from the begin of the text, whatever rows the workgroup has,
@@ -13,17 +15,6 @@ const uint kParts = kPage / kQueries;  // invocations that share the softmax of 
 const uint kPart = kPage / kParts;     // keys of such an invocation
 layout(local_size_x = kPage) in;
 
-layout(push_constant, scalar) uniform Push {
-  Step step;
-  F32 q, k, v, y;
-  I32 begins, ends;
-  F32 sinks, slopes;  // by head
-  Strides q_strides, k_strides, v_strides, y_strides;
-  float scale, softcap;
-  int rows_before, rows_after;  // that a row sees; -1: all of its text
-  uint chunk;                   // as in op::TextAttention
-};
-
 const uint kOwn = (kValueDim + kPage - 1) / kPage;  // elements of values of an invocation
 
 #define kNone uintBitsToFloat(0xff800000u)
@@ -33,18 +24,6 @@ shared float weights[kQueries * kPage];  // scores at first
 shared float largest[kPage];
 shared float sums[kPage];
 shared float shrinks[kQueries];
-
-// The rows that a row sees: [first_seen, end_seen).
-uint first_seen(uint r) {
-  const uint begin = uint(begins.v[r]);
-  uint first = rows_before < 0 ? begin : max(begin, r - min(r, uint(rows_before)));
-  if (chunk > 0) first = max(first, begin + (r - begin) / chunk * chunk);
-  return first;
-}
-uint end_seen(uint r) {
-  const uint end = uint(ends.v[r]);
-  return rows_after < 0 ? end : min(end, r + uint(rows_after) + 1);
-}
 
 void main() {
   const uint lane = gl_LocalInvocationIndex;

@@ -1,5 +1,6 @@
 #version 460
 #include "backends/vulkan/glsl/common.glsl"
+#include "backends/vulkan/glsl/cache.glsl"
 #extension GL_KHR_shader_subgroup_arithmetic : require
 
 // Columns of activations as float16 for weights/matrix.comp, a workgroup a column. Each is multiplied
@@ -40,7 +41,8 @@ void main() {
     const uint j = i / 2 * 4 + i % 2;
     const float first = j < k ? x.v[from + j] * factor : 0.0;
     const float second = j + 2 < k ? x.v[from + j + 2] * factor : 0.0;
-    y.v[column * (stride / 2) + i] = packHalf2x16(vec2(first, second));
+    // packHalf2x16() may truncate.
+    y.v[column * (stride / 2) + i] = f32_to_f16(first) | f32_to_f16(second) << 16;
   }
   if (gl_LocalInvocationIndex == 0) back.v[column] = intBitsToFloat((127 - raise) << 23);
 }

@@ -35,8 +35,6 @@ shared int shifts[kTileRows];  // the exponents of the rows' powers of two
 shared uint raised;            // whether a row needs a greater power
 MatrixSum sum[kOwn];           // of the subgroup
 
-layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Halves { uvec4 v; };
-
 float power_of_two(int e) { return intBitsToFloat((e + 127) << 23); }
 
 // Of a magnitude's bits; infinities and NaNs stay what they are, whatever divides them.
@@ -255,7 +253,7 @@ void main() {
     if (again) part = part_of(row, 0, own);
     put_part(part, own, own_row, 0, shift);
     [[unroll]] for (uint l = 0; l < kLoads; ++l) {
-      tiles_of[column_to[l]] = Halves(column_from[l]).v;
+      tiles_of[column_to[l]] = Eight(column_from[l]).v;
     }
     [[dont_unroll]] for (uint i = 0; i < pieces; ++i) {
       const uint at = i % 2 * kStep;
@@ -264,7 +262,7 @@ void main() {
       barrier();
       uvec4 columns[kLoads];
       [[unroll]] for (uint l = 0; l < kLoads; ++l) {
-        columns[l] = Halves(column_from[l] + next * 2 * kPiece).v;
+        columns[l] = Eight(column_from[l] + next * 2 * kPiece).v;
       }
       part = part_of(row, next, own);
       [[unroll]] for (uint s = 0; s < 4; s += kMatrixK / 8) {

@@ -15,13 +15,13 @@ get_nvcc() {
   if [ -x "$folder/nvidia/cu13/bin/nvcc" ]; then return; fi
   rm -rf "$folder"
   python3 -m pip --version >/dev/null 2>&1 ||
-    { echo "tools/setup.sh --cuda needs pip (Debian: python3-pip)" >&2; exit 1; }
+    { echo "tools/setup.sh --cuda needs pip (Debian: python3-pip)" >&2; return 1; }
   python3 -m pip install --quiet --no-deps --target "$folder" 'nvidia-cuda-nvcc==13.0.*' \
     'nvidia-nvvm==13.0.*' 'nvidia-cuda-crt==13.0.*' 'nvidia-cuda-runtime==13.0.*' \
     'nvidia-cuda-cccl==13.0.*' 'nvidia-cuda-cuobjdump==13.*' 'nvidia-cuda-nvdisasm==13.*'
 }
 if [ "${1:-}" = --cuda ]; then
-  get_nvcc
+  get_nvcc || exit 1
   exit 0
 fi
 
@@ -50,8 +50,8 @@ packages=(
   libcli11-dev nlohmann-json3-dev libspdlog-dev libfmt-dev libexpected-dev
   libvulkan-dev libvulkan-volk-dev glslc
   libutf8proc-dev libpcre2-dev libxxhash-dev libedit-dev
-  libpng-dev zlib1g-dev libjpeg62-turbo-dev libwebp-dev
-  libcurl4-openssl-dev libssl-dev libsqlite3-dev libtomlplusplus-dev libboost1.74-dev
+  libpng-dev zlib1g-dev libjpeg-dev libwebp-dev
+  libcurl4-openssl-dev libssl-dev libsqlite3-dev libtomlplusplus-dev libboost-dev
   libimgui-dev libstb-dev libglfw3-dev libcmark-gfm-dev libcmark-gfm-extensions-dev fonts-dejavu-core
 )
 tests=(
@@ -77,16 +77,20 @@ if [ "${1:-}" = --arm ]; then
   )
 fi
 
+nvcc_wanted=no
+if [ -e /proc/driver/nvidia/version ] && [ ! -x /usr/local/cuda/bin/nvcc ] && ! command -v nvcc >/dev/null; then
+  nvcc_wanted=yes
+  packages+=(python3-pip)
+fi
+
 missing=()
 for package in "${packages[@]}"; do
   dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' ||
     missing+=("$package")
 done
-if [ -e /proc/driver/nvidia/version ] && [ ! -x /usr/local/cuda/bin/nvcc ] && ! command -v nvcc >/dev/null; then
-  get_nvcc || echo "Building without CUDA." >&2
-fi
 # What comes after the packages.
 get_more() {
+  if [ $nvcc_wanted = yes ]; then get_nvcc || echo "Building without CUDA." >&2; fi
   if [ "${1:-}" = --clients ]; then get_clients; fi
   if [ "${1:-}" = --machines ]; then get_kernel; fi
 }

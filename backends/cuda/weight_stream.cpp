@@ -17,16 +17,40 @@ constexpr size_t kLanes = 2;
 constexpr size_t kWorthRegistering = size_t{128} << 10;
 constexpr uintptr_t kPage = 4096;
 
+/// The pages of these parts, those of parts that share one together: no page is registered twice,
+/// and a copy from memory that is registered in part fails. Tensors of a mapped file share pages.
+std::vector<std::pair<uintptr_t, uintptr_t>> pages_of(
+    std::span<const std::span<const std::byte>> parts) {
+  std::vector<std::pair<uintptr_t, uintptr_t>> all;
+  for (const std::span<const std::byte> part : parts) {
+    const auto at = reinterpret_cast<uintptr_t>(part.data());
+    all.emplace_back(at / kPage * kPage, round_up<uintptr_t>(at + part.size(), kPage));
+  }
+  std::ranges::sort(all);
+  std::vector<std::pair<uintptr_t, uintptr_t>> merged;
+  for (const auto& [begin, end] : all) {
+    if (!merged.empty() && begin < merged.back().second) {
+      merged.back().second = std::max(merged.back().second, end);
+    } else {
+      merged.emplace_back(begin, end);
+    }
+  }
+  return merged;
+}
+
 }  // namespace
 
-RegisteredMemory::RegisteredMemory(Context& context, std::span<const std::byte> memory)
+RegisteredMemory::RegisteredMemory(Context& context, uintptr_t begin, uintptr_t end)
     : context_(context) {
-  if (memory.size() < kWorthRegistering) return;
-  const auto at = reinterpret_cast<uintptr_t>(memory.data());
-  const uintptr_t begin = at / kPage * kPage;
-  const uintptr_t end = round_up<uintptr_t>(at + memory.size(), kPage);
-  const CUresult result = context.cu().cuMemHostRegister(reinterpret_cast<void*>(begin),
-                                                         end - begin, CU_MEMHOSTREGISTER_PORTABLE);
+  if (end - begin < kWorthRegistering) return;
+  const auto pin = [&](unsigned flags) {
+    return context.cu().cuMemHostRegister(reinterpret_cast<void*>(begin), end - begin, flags);
+  };
+  CUresult result = pin(CU_MEMHOSTREGISTER_PORTABLE);
+  // Of a mapped file this process can write nothing, and no device may.
+  if (result != CUDA_SUCCESS && result != CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED) {
+    result = pin(CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_READ_ONLY);
+  }
   // Another GPU gets weights from there too: pinned for it, it is pinned for all.
   if (result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED) return;
   const Status status = context.check(result, "cannot pin weights in the host's memory");
@@ -70,8 +94,8 @@ Result<std::unique_ptr<CudaWeightStream>> CudaWeightStream::create(
     for (Event& event : lane.arrived) INFER_CHECK_R(event.create(false));
   }
   INFER_CHECK_R(made->upload_tables(weights, work));
-  for (const std::span<const std::byte> memory : host) {
-    made->registered_.push_back(std::make_unique<RegisteredMemory>(context, memory));
+  for (const auto& [begin, end] : pages_of(host)) {
+    made->registered_.push_back(std::make_unique<RegisteredMemory>(context, begin, end));
   }
   return made;
 }

@@ -14,10 +14,11 @@
 
 namespace infer::cuda {
 
-/// Memory of the host that the device copies from without the processor, if the driver allows it.
+/// Memory of the host, whole pages, that the device copies from without the processor if the driver
+/// allows it.
 class RegisteredMemory {
  public:
-  RegisteredMemory(Context& context, std::span<const std::byte> memory);
+  RegisteredMemory(Context& context, uintptr_t begin, uintptr_t end);
   ~RegisteredMemory();
   RegisteredMemory(const RegisteredMemory&) = delete;
   RegisteredMemory& operator=(const RegisteredMemory&) = delete;

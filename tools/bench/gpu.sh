@@ -33,10 +33,10 @@ if [[ $build == yes ]]; then
   options=()
   if command -v nvidia-smi >/dev/null; then
     gpus=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | sort -u |
-      sed -E 's/^([0-9]+)\.([0-9]+)$/sm_\1\2/; s/^sm_90$/sm_90a/' | paste -sd ';')
+      sed -E 's/^([0-9]+)\.([0-9]+)$/sm_\1\2/; s/^sm_90$/sm_90a/' | paste -sd ';') || true
     if [[ $gpus =~ ^sm_ ]]; then options=("-DINFER_CUDA_ARCHITECTURES=$gpus"); fi
   fi
-  cmake --preset release "${options[@]}" >/dev/null
+  cmake --preset release "${options[@]}" | grep 'Back end' >&2
   cmake --build --preset release --target infer_app >&2
 fi
 exec python3 tools/bench/gpu.py "$infer" "$devices" "$models"

@@ -79,13 +79,21 @@ INFER_DEVICE void ask_for(const Global<T>& from, int64_t i, uint32_t) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(from.pointer(i)));
 }
 
-/// What the thread has written, and what it knows to be written, is seen by whoever sees what it
-/// writes from here on; it reads nothing older itself.
-INFER_DEVICE void fence() { __threadfence(); }
-
 /// Returns the value before.
 INFER_DEVICE uint32_t atomic_add(const Global<uint32_t>& to, int64_t i, uint32_t value) {
   return atomicAdd(to.pointer(i), value);
+}
+
+/// The same. What the thread has written before, and what it knows to be written, is seen by
+/// whoever sees this addition by one of its own; and this thread sees what stood behind those
+/// before.
+INFER_DEVICE uint32_t atomic_add_in_order(const Global<uint32_t>& to, int64_t i, uint32_t value) {
+  uint32_t before;
+  asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], %2;"
+               : "=r"(before)
+               : "l"(to.pointer(i)), "r"(value)
+               : "memory");
+  return before;
 }
 
 }  // namespace infer::cuda

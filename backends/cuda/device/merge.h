@@ -49,10 +49,8 @@ INFER_DEVICE bool comes_last(uint64_t counter, uint32_t count) {
   if (count == 1) return true;
   if (thread() == 0) {
     const Global<uint32_t> arrived(counter);
-    fence();
-    last[0] = atomic_add(arrived, 0, 1) + 1 == count ? 1 : 0;
+    last[0] = atomic_add_in_order(arrived, 0, 1) + 1 == count ? 1 : 0;
     if (last[0] != 0) arrived[0] = 0;
-    fence();
   }
   sync_block();
   return last[0] != 0;

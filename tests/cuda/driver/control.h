@@ -33,6 +33,7 @@ struct TestGpu {
   bool refuses_mapping = false;      ///< it has virtual memory, and maps none
   bool refuses_early = false;        ///< no kernel of a graph begins before another has ended
   bool registers_nothing = false;    ///< the host's own memory is not pinned
+  bool registers_read_only = false;  ///< it is pinned for reading alone, as that of mapped files is
   bool fixed_copies = false;         ///< copies of a graph that is made do not change
   /// Memory that is mapped is not written: so there may be more than the machine has, if nobody
   /// uses it.

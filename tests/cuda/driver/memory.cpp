@@ -222,8 +222,11 @@ INFER_CU cuMemFreeHost(void* data) {
 INFER_CU cuMemHostRegister(void* data, size_t bytes, unsigned flags) {
   INFER_BEGIN_IN("cuMemHostRegister", CUDA_ERROR_OUT_OF_MEMORY)
   INFER_EXPECT("cuMemHostRegister", data != nullptr && bytes > 0);
-  INFER_EXPECT("cuMemHostRegister", flags == CU_MEMHOSTREGISTER_PORTABLE);
-  if (state.gpus[static_cast<size_t>(context->device)].registers_nothing) {
+  const bool reads = (flags & CU_MEMHOSTREGISTER_READ_ONLY) != 0;
+  INFER_EXPECT("cuMemHostRegister",
+               (flags & ~CU_MEMHOSTREGISTER_READ_ONLY) == CU_MEMHOSTREGISTER_PORTABLE);
+  const auto& gpu = state.gpus[static_cast<size_t>(context->device)];
+  if (gpu.registers_nothing || (gpu.registers_read_only && !reads)) {
     return state.refuse(CUDA_ERROR_NOT_PERMITTED);
   }
   const bool known = std::ranges::any_of(state.registered, [&](const auto& other) {

@@ -379,10 +379,12 @@ template <typename T>
 void ask_for(const Global<T>& from, int64_t i, uint32_t bytes) {
   emu::ask_for(from.address() + static_cast<uint64_t>(i) * sizeof(T), bytes);
 }
-/// Returns the value before.
-inline void fence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+// Both return the value before.
 inline uint32_t atomic_add(const Global<uint32_t>& to, int64_t i, uint32_t value) {
   return std::atomic_ref<uint32_t>(to[i]).fetch_add(value, std::memory_order_relaxed);
+}
+inline uint32_t atomic_add_in_order(const Global<uint32_t>& to, int64_t i, uint32_t value) {
+  return std::atomic_ref<uint32_t>(to[i]).fetch_add(value, std::memory_order_acq_rel);
 }
 
 // ---- math.h

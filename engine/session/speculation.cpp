@@ -74,7 +74,8 @@ Result<std::unique_ptr<Drafter>> load_heads(const char* name, const OpenedModel&
                                                   head.request.max_outputs, costs);
     }
     drafter = std::make_unique<HeadDrafter>(name, std::move(executor), std::move(cache),
-                                            head.request.max_rows, head.request.max_outputs, costs,
+                                            head.request.max_rows, head.request.max_outputs,
+                                            std::min(main.request.sequences, kMostSessions), costs,
                                             main.model->info().vocabulary, std::move(drafter));
   }
   return drafter;

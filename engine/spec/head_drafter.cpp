@@ -31,7 +31,7 @@ int64_t HeadDrafter::fixed_bytes(const ModelInfo& head, int64_t vocabulary) {
 
 HeadDrafter::HeadDrafter(const char* name, std::unique_ptr<Executor> executor,
                          std::unique_ptr<KvCache> cache, int64_t max_rows, int64_t max_outputs,
-                         const StepCosts& costs, int64_t vocabulary,
+                         int64_t max_sequences, const StepCosts& costs, int64_t vocabulary,
                          std::unique_ptr<HeadDrafter> next)
     : name_(name),
       executor_(std::move(executor)),
@@ -40,6 +40,7 @@ HeadDrafter::HeadDrafter(const char* name, std::unique_ptr<Executor> executor,
       own_(executor_->info().takes_own),
       max_rows_(max_rows),
       max_outputs_(max_outputs),
+      max_sequences_(max_sequences),
       costs_(costs),
       next_(std::move(next)) {
   if (executor_->info().token_ids.empty()) return;
@@ -65,6 +66,26 @@ void HeadDrafter::forget(int64_t id) {
   if (found == sequences_.end()) return;
   cache_->remove_sequence(found->second.kv);
   sequences_.erase(found);
+}
+
+/// The sequence is about to keep hidden states. Where enough others do, the one that was observed
+/// longest ago, which is not computed now, loses its own: they are many times what else is kept of
+/// it.
+void HeadDrafter::make_room(const Held& held) {
+  if (held.observed > 0) return;
+  int64_t count = 0;
+  Held* oldest = nullptr;
+  for (auto& [id, other] : sequences_) {
+    if (other.observed == 0) continue;
+    ++count;
+    if (oldest == nullptr || other.observed < oldest->observed) oldest = &other;
+  }
+  if (count < max_sequences_) return;
+  forget_last(*oldest);
+  oldest->waiting = {};
+  oldest->states = {};
+  oldest->recent = {};
+  oldest->observed = 0;
 }
 
 void HeadDrafter::drop_ahead(Held& held) {
@@ -124,6 +145,8 @@ void HeadDrafter::trim(Held& held) const {
 void HeadDrafter::observe(int64_t id, std::span<const int32_t> tokens,
                           std::span<const float> hidden) {
   Held& h = held(id);
+  make_room(h);
+  h.observed = ++observations_;
   const size_t first = tokens.size() - hidden.size() / static_cast<size_t>(width_);
   const auto same =
       static_cast<size_t>(std::ranges::mismatch(tokens, h.tokens).in1 - tokens.begin());

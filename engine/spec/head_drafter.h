@@ -36,7 +36,9 @@ class HeadDrafter final : public Drafter {
   /// Hidden states of a sequence's last tokens that are kept, since some of these tokens may have
   /// been proposed only.
   static constexpr int64_t kRecent = 16;
-  /// Bytes that are kept of a sequence beside the cache, where a hidden state has `width` elements.
+  /// Bytes that are kept of a sequence beside the cache, where a hidden state has `width` elements:
+  /// of those observed last, as many as the drafter was made for. The others lose their hidden
+  /// states.
   static int64_t sequence_bytes(int64_t width);
   /// Bytes that are kept of each token of a sequence.
   static constexpr int64_t kTokenBytes = 4 * sizeof(int32_t);
@@ -47,10 +49,11 @@ class HeadDrafter final : public Drafter {
   /// `name`: a constant. The cache reuses nothing. A step has at most max_rows rows and max_outputs
   /// results. `vocabulary`: tokens of the main model. `next`: the head that proposes the token
   /// after the one that this head proposes; null: the last one. With a next one the executor's
-  /// result "hidden" is of all rows, else of its outputs.
+  /// result "hidden" is of all rows, else of its outputs. `max_sequences`: whose hidden states are
+  /// kept; no more are computed at once.
   HeadDrafter(const char* name, std::unique_ptr<Executor> executor, std::unique_ptr<KvCache> cache,
-              int64_t max_rows, int64_t max_outputs, const StepCosts& costs, int64_t vocabulary,
-              std::unique_ptr<HeadDrafter> next = nullptr);
+              int64_t max_rows, int64_t max_outputs, int64_t max_sequences, const StepCosts& costs,
+              int64_t vocabulary, std::unique_ptr<HeadDrafter> next = nullptr);
 
   const char* name() const override { return name_; }
   bool takes_hidden() const override { return true; }
@@ -70,6 +73,7 @@ class HeadDrafter final : public Drafter {
     std::vector<float> last;       ///< that of the last of `tokens`; zeros: not known
     bool last_known = false;
     std::vector<float> recent;  ///< those of up to kRecent tokens before the last [tokens][width]
+    uint64_t observed = 0;      ///< when, as observations_ counts; 0: it keeps no states
   };
   /// A request for one head.
   struct Task {
@@ -85,6 +89,7 @@ class HeadDrafter final : public Drafter {
   };
 
   Held& held(int64_t id);
+  void make_room(const Held& held);
   void drop_ahead(Held& held);
   void cut(Held& held, size_t length);
   void trim(Held& held) const;
@@ -111,7 +116,9 @@ class HeadDrafter final : public Drafter {
   int64_t own_;    ///< ModelInfo::takes_own
   int64_t max_rows_;
   int64_t max_outputs_;
+  int64_t max_sequences_;
   StepCosts costs_;
+  uint64_t observations_ = 0;
   std::unordered_map<int64_t, Held> sequences_;
   StepBatch batch_;
   std::vector<KvCache::SequenceId> ids_;

@@ -85,7 +85,7 @@ TEST_CASE("what EAGLE-3 heads draft is what the reference drafts") {
     for (size_t at = 0; at < tokens.size(); at += 10) {
       run_rows(*parts.executor, *parts.cache, id, tokens, at, at + 10, {}, &states);
     }
-    HeadDrafter drafter("model", std::move(parts.head), std::move(parts.head_cache), 16, 4,
+    HeadDrafter drafter("model", std::move(parts.head), std::move(parts.head_cache), 16, 4, 2,
                         StepCosts(1e-3, 1e-4), parts.models.main.model->info().vocabulary);
     SamplingParams greedy;
     greedy.temperature = 0;

@@ -76,7 +76,7 @@ std::unique_ptr<HeadDrafter> drafter_of(std::vector<ModelAndHead::Further> heads
   std::unique_ptr<HeadDrafter> drafter;
   for (; !heads.empty(); heads.pop_back()) {
     drafter = std::make_unique<HeadDrafter>("mtp", std::move(heads.back().head),
-                                            std::move(heads.back().cache), 16, 4,
+                                            std::move(heads.back().cache), 16, 4, 4,
                                             StepCosts(1e-3, 1e-4), 72, std::move(drafter));
   }
   return drafter;
@@ -210,6 +210,25 @@ TEST_CASE("what is drafted follows from the pairs of tokens and the states befor
       observe(length - 2, length - 1);
       check(length);
     }
+    // Others come, as many as it keeps states of: those of this one are lost, but not what is known
+    // of the others. It goes on with what it sees from then on.
+    for (const int64_t id : {8, 9, 10, 11}) {
+      drafter->observe(id, tokens.first(19), std::span(states).first(19 * width));
+    }
+    const auto drafted = [&](int64_t id, size_t length) {
+      const auto history = tokens.first(length);
+      DraftRequest asked{.id = id, .history = history, .most = kMost, .sampler = &sampler};
+      sampler.begin(history, 0, nullptr);
+      DraftRequest* const all[] = {&asked};
+      REQUIRE(drafter->propose(all).ok());
+      std::vector<int32_t> made;
+      for (const DraftToken& token : asked.tokens) made.push_back(token.token);
+      return made;
+    };
+    for (const int64_t id : {8, 9, 10, 11}) CHECK(drafted(id, 20) == by_hand[0]);
+    observe(40, 44);
+    CHECK_FALSE(drafted(7, 45).empty());
+    CHECK(drafted(11, 20) == by_hand[0]);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -35,7 +36,9 @@ constexpr TextHeads kTextHeads[] = {
 /// Texts one after another, of the same elements whatever is computed together.
 class Texts {
  public:
-  explicit Texts(const TextHeads& of, float scale = 1.0f) : of_(of), scale_(scale) {}
+  /// Elements are multiplied by `scale`. Rows from `infinite` on have infinite values.
+  explicit Texts(const TextHeads& of, float scale = 1.0f, int64_t infinite = -1)
+      : of_(of), scale_(scale), infinite_(infinite) {}
 
   /// Results [v_dim, heads, rows] of texts of these lengths. `first`: the row that they begin with.
   Result<std::vector<float>> run(Device& device, std::span<const int32_t> lengths, int32_t first,
@@ -62,7 +65,7 @@ class Texts {
     const Graph all = builder.finish().value();
     Stored inputs{part(of_.k_dim * of_.heads, 1, first, c.rows),
                   part(of_.k_dim * of_.kv_heads, 2, first, c.rows),
-                  part(of_.v_dim * of_.kv_heads, 3, first, c.rows)};
+                  part(of_.v_dim * of_.kv_heads, 3, first, c.rows, infinite_)};
     for (const std::vector<int32_t>& numbers : {begins, ends}) {
       const auto bytes = std::as_bytes(std::span(numbers));
       inputs.emplace_back(bytes.begin(), bytes.end());
@@ -72,15 +75,20 @@ class Texts {
   int64_t row_elements() const { return of_.heads * of_.v_dim; }
 
  private:
-  std::vector<std::byte> part(int64_t width, uint64_t seed, int32_t first, int64_t rows) const {
+  std::vector<std::byte> part(int64_t width, uint64_t seed, int32_t first, int64_t rows,
+                              int64_t infinite = -1) const {
     std::vector<float> x = random_values(width * (first + rows), seed);
     for (float& value : x) value *= scale_;
+    if (infinite >= 0) {
+      std::fill(x.begin() + width * infinite, x.end(), std::numeric_limits<float>::infinity());
+    }
     const auto bytes = std::as_bytes(std::span(x).subspan(static_cast<size_t>(width * first)));
     return {bytes.begin(), bytes.end()};
   }
 
   TextHeads of_;
   float scale_;
+  int64_t infinite_;
 };
 
 /// Whether rows of `all` from `first` on begin with `rows`.

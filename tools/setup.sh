@@ -80,7 +80,7 @@ fi
 nvcc_wanted=no
 if [ -e /proc/driver/nvidia/version ] && [ ! -x /usr/local/cuda/bin/nvcc ] && ! command -v nvcc >/dev/null; then
   nvcc_wanted=yes
-  packages+=(python3-pip)
+  python3 -m pip --version >/dev/null 2>&1 || packages+=(python3-pip)
 fi
 
 missing=()

@@ -8,6 +8,7 @@
 #include "backends/gpu/calls.h"
 #include "engine/core/checked.h"
 #include "engine/core/log.h"
+#include "engine/core/platform/memory.h"
 
 namespace infer::cuda {
 namespace {
@@ -36,6 +37,13 @@ std::vector<std::pair<uintptr_t, uintptr_t>> pages_of(
     }
   }
   return merged;
+}
+
+/// A mapped file may be larger than the memory, which other programs use too.
+bool too_much_to_pin(std::span<const std::pair<uintptr_t, uintptr_t>> pages) {
+  uintptr_t bytes = 0;
+  for (const auto& [begin, end] : pages) bytes += end - begin;
+  return static_cast<int64_t>(bytes) > os::host_memory().total / 4 * 3;
 }
 
 }  // namespace
@@ -94,7 +102,13 @@ Result<std::unique_ptr<CudaWeightStream>> CudaWeightStream::create(
     for (Event& event : lane.arrived) INFER_CHECK_R(event.create(false));
   }
   INFER_CHECK_R(made->upload_tables(weights, work));
-  for (const auto& [begin, end] : pages_of(host)) {
+  const auto pages = pages_of(host);
+  if (too_much_to_pin(pages)) {
+    log(LogLevel::info,
+        "weights in the host's memory are copied more slowly: it could not hold them all in place");
+    return made;
+  }
+  for (const auto& [begin, end] : pages) {
     made->registered_.push_back(std::make_unique<RegisteredMemory>(context, begin, end));
   }
   return made;

@@ -8,16 +8,12 @@
 
 namespace infer::gpu {
 
-int PackingThreads::most() {
-  constexpr int kEnough = 16;  // for the bus of a GPU
-  return std::min(available_threads(), kEnough);
-}
-
 void PackingThreads::share(int64_t count, const std::function<void(int64_t, int)>& job) {
   const std::lock_guard lock(mutex_);
-  if (pool_ == nullptr && most() > 1) {
+  const int threads = std::min(available_threads(), kMost);
+  if (pool_ == nullptr && threads > 1) {
     try {
-      pool_ = std::make_unique<ThreadPool>(most());
+      pool_ = std::make_unique<ThreadPool>(threads);
     } catch (const std::system_error&) {  // no thread can be made: this one does it all
     }
   }
@@ -32,10 +28,7 @@ void PackingThreads::share(int64_t count, const std::function<void(int64_t, int)
 }
 
 Packer::Packer(const WeightLayout& layout, const ReadFn& read, PackingThreads& threads)
-    : layout_(layout),
-      read_(read),
-      threads_(threads),
-      stored_(static_cast<size_t>(PackingThreads::most())) {
+    : layout_(layout), read_(read), threads_(threads) {
   constexpr int64_t kRoom = kStagingBytes - 16 * kMaxPlanes;
   if (layout_.groups == 0) return;
   most_blocks_ = std::clamp<int64_t>(kRoom / layout_.group_block_bytes(), 1, layout_.row_blocks);

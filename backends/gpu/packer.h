@@ -18,10 +18,11 @@ namespace infer::gpu {
 /// The threads that pack a device's weights, made when the first large part comes. Thread-safe.
 class PackingThreads {
  public:
-  /// Calls job(i, thread) for i = 0 … count − 1: neighbours on one of `most()` threads at most.
-  /// Throws what a job throws.
+  static constexpr int kMost = 16;  ///< enough for the bus of a GPU
+
+  /// Calls job(i, thread) for i = 0 … count − 1, neighbours on one thread; thread < kMost. Throws
+  /// what a job throws.
   void share(int64_t count, const std::function<void(int64_t i, int thread)>& job);
-  static int most();
 
  private:
   std::mutex mutex_;
@@ -50,7 +51,7 @@ class Packer {
   int64_t most_groups_ = 0;
   int64_t group_ = 0;
   int64_t block_ = 0;
-  std::vector<std::vector<std::byte>> stored_;  ///< by thread
+  std::array<std::vector<std::byte>, PackingThreads::kMost> stored_;  ///< by thread
 };
 
 }  // namespace infer::gpu

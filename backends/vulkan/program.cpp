@@ -15,9 +15,11 @@
 namespace infer::vulkan {
 namespace {
 
-/// Tuning::submission: the work of a call. Of experts all are counted as used.
+/// Tuning::submission: the work of a call. Of experts all are counted as used, and of a context,
+/// which is not known here, a length that is usual for long ones.
 double work_of(const Graph& graph, const FusedCall& call) {
   constexpr double kMacsOfByte = 10;
+  constexpr int64_t kContext = 16384;
   double work = 0;
   for (int32_t n = call.begin(); n < call.end(); ++n) {
     const Node& node = graph.nodes()[static_cast<size_t>(n)];
@@ -31,8 +33,10 @@ double work_of(const Graph& graph, const FusedCall& call) {
       work += results * static_cast<double>(value.desc.shape[0]) +
               kMacsOfByte * static_cast<double>(value.desc.extent_bytes());
     }
-    if (node.op() == OpId::Attention) {  // of as many tokens as there are rows, at least
-      work += 2 * results * static_cast<double>(graph.value(node.outputs[0]).desc.shape[2]);
+    if (node.op() == OpId::Attention || node.op() == OpId::TextAttention) {
+      const int64_t rows = graph.value(node.outputs[0]).desc.shape[2];
+      work += 2 * results *
+              static_cast<double>(node.op() == OpId::Attention ? std::max(rows, kContext) : rows);
     }
   }
   return work;

@@ -35,20 +35,23 @@ int64_t most_imported(const PhysicalDevice& device) {
 HostMemory::HostMemory(Context& context, std::span<const std::span<const std::byte>> memory) {
   const auto page = static_cast<uintptr_t>(context.physical().import_alignment);
   if (page == 0) return;
-  int64_t left = most_imported(context.physical());
+  auto left = static_cast<size_t>(most_imported(context.physical()));
+  bool told = false;
   for (const std::span<const std::byte> part : memory) {
     const auto at = reinterpret_cast<uintptr_t>(part.data());
     const uintptr_t end = round_up<uintptr_t>(at + part.size(), page);
     for (uintptr_t begin = at / page * page; begin < end; begin += kChunkBytes) {
       const size_t bytes = std::min(end - begin, kChunkBytes + gpu::kPieceBytes);
-      left -= static_cast<int64_t>(bytes);
-      if (left < 0) {
-        log(LogLevel::info,
-            "{}: some weights of the host are copied more slowly: its driver has "
-            "too little room for all of them",
-            context.physical().name);
+      if (bytes > left) {
+        if (!std::exchange(told, true)) {
+          log(LogLevel::info,
+              "{}: some weights of the host are copied more slowly: its driver has too little room "
+              "for all of them",
+              context.physical().name);
+        }
         break;
       }
+      left -= bytes;
       // Nothing is written there.
       Result<std::unique_ptr<RawBuffer>> made =
           RawBuffer::import(context, {reinterpret_cast<std::byte*>(begin), bytes});

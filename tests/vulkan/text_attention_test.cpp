@@ -59,6 +59,10 @@ TEST_CASE("attention of texts: several pieces, and elements beyond float16") {
   const std::vector<float> long_text = compute(texts, {{300}});
   CHECK(test::squared_error(long_text, compute(texts, {{300}}, 0, Roles::generated)) < 1e-6);
   CHECK(has_at(compute(texts, {{300, 40}}), 0, long_text));
+  // Another text's infinities stay with it, also where it shares a tile.
+  const std::vector<float> alone = compute(Texts(kTextHeads[1]), {{5}});
+  const Texts broken(kTextHeads[1], 1.0f, 5);
+  CHECK(has_at(compute(broken, {{5, 7}}), 0, alone));
   const Texts large(kTextHeads[0], 1e6f);
   CHECK(
       std::ranges::all_of(compute(large, kTextLengths), [](float x) { return std::isfinite(x); }));

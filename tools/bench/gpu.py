@@ -74,7 +74,7 @@ def choose(infer, wanted):
         for line in err.splitlines():
             print(line, file=sys.stderr)
         print("A processor's driver is measured if it is named: -D vulkan:0", file=sys.stderr)
-        sys.exit(NO_DEVICE)
+        sys.exit(1 if wrong else NO_DEVICE)
     return found
 
 
@@ -176,6 +176,9 @@ def check_sanitizer(infer, device):
 def measure(infer, device, file, rows, name):
     code, out, err = run(infer, "bench", "-m", file, "--device", device, "-p", 2048, "-n", 64, "-r",
                          2, "--json", most=100)
+    if code == 124:
+        left_out.append(f"bench of {name} on {device}, which took too long")
+        return
     if code != 0:
         judge(f"{device}: bench of {name}", False, err.strip())
         return
@@ -202,6 +205,9 @@ def measure_host_layers(infer, device, file, rows, name):
     for flag, who in (("--stream-weights", "by the GPU"), ("--no-stream-weights", "by the CPU")):
         code, out, err = run(infer, "bench", "-m", file, "--device", device, "-ngl", 1, flag, "-p", 512,
                              "-n", 0, "-r", 1, "--json", most=100)
+        if code == 124:
+            left_out.append(f"a prompt of {name} through layers on the CPU, {who}, which took too long")
+            continue
         if code != 0:
             judge(f"{device}: bench of {name} with layers on the CPU", False, err.strip())
             return
@@ -223,6 +229,9 @@ def main():
             shape, _, kind = model.partition(":")
             file = f"{folder}/{shape}-{kind}.gguf"
             code, _, err = run(infer, "synth", shape, file, "--type", kind, "-q")
+            if code == 124:
+                left_out.append(f"{model}, which took too long to make")
+                continue
             if code != 0:
                 judge(f"synth {model}", False, err.strip())
                 continue

@@ -120,6 +120,14 @@ float limited(float x) {
   return abs(x) < float_of(0x7f800000u) ? clamp(x, -kMostHalf, kMostHalf) : x;
 }
 
+// The same of two float16 that are stored: values that a query does not see are multiplied by 0, which
+// no infinity and no NaN survives.
+uint finite_halves(uint both) {
+  const uint low = (both & 0x7c00u) == 0x7c00u ? 0x7bffu : both & 0x7fffu;
+  const uint high = (both & 0x7c000000u) == 0x7c000000u ? 0x7bff0000u : both & 0x7fff0000u;
+  return (both & 0x80008000u) | low | high;
+}
+
 uint packed(float x, float y) { return packFloat2x16(f16vec2(to_half(x), to_half(y))); }
 
 // Over the lanes that share a query.
@@ -183,7 +191,9 @@ void put_values(uvec4 own[kOwnValues]) {
   UNROLLED for (uint o = 0; o < kOwnValues; ++o) {
     const uint j = o * kThreads + gl_LocalInvocationIndex;
     if (j < kAllValueUnits) {
-      tiles_of[j / (kValueDim / 8) * kValueStride + j % (kValueDim / 8)] = value_halves(own[o]);
+      uvec4 halves = value_halves(own[o]);
+      UNROLLED for (uint w = 0; w < 4; ++w) halves[w] = finite_halves(halves[w]);
+      tiles_of[j / (kValueDim / 8) * kValueStride + j % (kValueDim / 8)] = halves;
     }
   }
 }

@@ -18,8 +18,8 @@ struct AttendTile {
   uint32_t workgroup;  ///< invocations
 };
 
-/// The tile for keys and values of so many elements; nothing if the device cannot compute such tiles.
-/// `across`: keys are [element][token].
+/// The tile for keys and values of so many elements; nothing if the device cannot compute such
+/// tiles. `across`: keys are [element][token].
 std::optional<AttendTile> attend_tile(const PhysicalDevice& device, const Tuning& tuning,
                                       int64_t k_dim, int64_t v_dim, bool across);
 

@@ -64,6 +64,11 @@ TEST_CASE("attention of texts: a text of several pieces") {
   CHECK(has_at(compute(texts, {{300, 40}}), 0, long_text));
 }
 
+TEST_CASE("attention of texts: infinities of a text stay with it") {
+  const std::vector<float> alone = compute(Texts(kTextHeads[1]), {{5}});
+  CHECK(has_at(compute(Texts(kTextHeads[1], 1.0f, 5), {{5, 7}}), 0, alone));
+}
+
 TEST_CASE("attention of texts: elements beyond float16 stay finite") {
   const Texts texts(kTextHeads[0], 1e6f);
   const std::vector<float> y = compute(texts, kTextLengths);

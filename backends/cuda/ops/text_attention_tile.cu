@@ -22,8 +22,12 @@ INFER_DEVICE void make_halves(const TextAttentionParams& p) {
   const uint32_t at = place(values ? p.v_strides : p.k_strides, block_y(), row);
   const uint32_t elements = values ? p.v_dim : p.k_dim;
   const uint32_t i = word % kWords * 2;
-  const float low = i < elements ? limited(from[at + i]) : 0.0f;
-  const float high = i + 1 < elements ? limited(from[at + i + 1]) : 0.0f;
+  // Values that a row does not see are multiplied by 0, which no infinity and no NaN survives.
+  const auto half_range = [&](float x) {
+    return values ? least_of(most_of(x, -kMostHalf), kMostHalf) : limited(x);
+  };
+  const float low = i < elements ? half_range(from[at + i]) : 0.0f;
+  const float high = i + 1 < elements ? half_range(from[at + i + 1]) : 0.0f;
   const Global<uint32_t> to(halves_of<kSize>(p, block_z() * grid_y() + block_y(), row));
   to[word % kWords] = packed_halves(low, high);
 }

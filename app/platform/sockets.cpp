@@ -28,4 +28,10 @@ void share_heaps() {
 #endif
 }
 
+void give_back_memory() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}
+
 }  // namespace infer::platform

@@ -13,5 +13,7 @@ void raise_open_files();
 /// Has all threads share two heaps of the C library. Texts are made by one thread and freed by
 /// another; with a heap for each thread memory would spread over all of them.
 void share_heaps();
+/// Gives memory that was freed back to the system, where the library kept it.
+void give_back_memory();
 
 }  // namespace infer::platform

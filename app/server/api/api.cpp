@@ -6,10 +6,17 @@
 #include <cmath>
 
 #include "platform/folders.h"
+#include "platform/sockets.h"
 #include "server/trace/traced_sink.h"
 
 namespace infer::server {
 namespace {
+
+/// Such a body takes long to read, and so does what it wants.
+bool is_large(const Request& request) {
+  constexpr size_t kLarge = size_t{1} << 20;
+  return request.body.size() > kLarge;
+}
 
 /// Takes the same time wherever the two differ.
 bool same_secret(std::string_view a, std::string_view b) {
@@ -65,7 +72,7 @@ Json error_code(const std::string& path, int status) {
 
 void send_problem(Exchange& exchange, const Problem& problem) {
   const std::string& path = exchange.request().path;
-  const std::string message = problem.what();
+  const std::string& message = problem.message();
   const int status = problem.status();
   Json code = error_code(path, status);
   if (code.is_null() && problem.code() != nullptr) code = problem.code();
@@ -116,6 +123,9 @@ Status generate(const Call& call, CompletionRequest request, std::unique_ptr<Com
   }
   if (request.place == nullptr) request.place = take_place(call);
   request.model = call.model->name();
+  constexpr int32_t kAtOnce =
+      64;  // many use the machine better; a request is not to have all of it
+  request.at_once = static_cast<size_t>(std::max(kAtOnce, call.model->slots()));
   TraceExporter* const traces = call.api.traces();
   if (traces != nullptr && call.exchange->request().trace) {
     sink = std::make_unique<TracedSink>(std::move(sink), *traces, call.exchange, call.model->name(),
@@ -179,9 +189,19 @@ Api::Api(ModelPool& pool, Workers& workers, ApiOptions options)
 void Api::take(ExchangePtr exchange) {
   // Workers may be busy for long, which is no reason to call the server dead.
   if (is_open(exchange->request())) return guard(*exchange, [&] { handle(exchange); });
-  workers_.post([this, exchange = std::move(exchange)] {
+  Workers& workers = is_large(exchange->request()) ? large_ : workers_;
+  workers.post([this, exchange = std::move(exchange)] {
     if (exchange->closed()) return;  // no reader waits for it any more
     guard(*exchange, [&] { handle(exchange); });
+  });
+}
+
+void Api::answer(Function function, Call call, Result<ModelLease> model) {
+  if (call.exchange->closed()) return;
+  guard(*call.exchange, [&] {
+    must_have(model);
+    call.model = *std::move(model);
+    function(call);
   });
 }
 
@@ -232,14 +252,12 @@ void Api::handle(const ExchangePtr& exchange) {
   pool_.acquire(
       name, [exchange] { return !exchange->closed(); },
       [this, function = found->second.function, call = std::move(call)](auto model) mutable {
-        handlers_.post([function, call = std::move(call), model = std::move(model)]() mutable {
-          if (call.exchange->closed()) return;
-          guard(*call.exchange, [&] {
-            must_have(model);
-            call.model = *std::move(model);
-            function(call);
-          });
-        });
+        const bool large = is_large(call.exchange->request());
+        (large ? large_ : handlers_)
+            .post([large, function, call = std::move(call), model = std::move(model)]() mutable {
+              answer(function, std::move(call), std::move(model));
+              if (large) platform::give_back_memory();
+            });
       });
 }
 

@@ -90,6 +90,8 @@ class Api {
   };
 
   void handle(const ExchangePtr& exchange);
+  /// Calls the function of a path that needs a model.
+  static void answer(Function function, Call call, Result<ModelLease> model);
   /// Whether the path is answered without a key.
   bool is_open(const Request& request) const;
   /// Throws Problem if the request may not be answered. `open`: no key is needed.
@@ -101,6 +103,8 @@ class Api {
   Workers& workers_;
   Workers handlers_{4};
   Workers blocking_{2};
+  /// For requests with large bodies, which take long to read and much memory.
+  Workers large_{2};
   ApiOptions options_;
   mutable std::mutex keys_mutex_;  // of options_.keys
   bool local_names_ = false;

@@ -18,17 +18,21 @@ class Problem : public std::runtime_error {
   Problem(int status, const std::string& message, std::string field = "", bool lasts = false,
           const char* code = nullptr)
       : std::runtime_error(message),
+        message_(message),
         status_(status),
         field_(std::move(field)),
         lasts_(lasts),
         code_(code) {}
 
+  /// what() as far as its first byte of 0, which clients may have sent.
+  const std::string& message() const { return message_; }
   int status() const { return status_; }
   const std::string& field() const { return field_; }
   bool lasts() const { return lasts_; }
   const char* code() const { return code_; }
 
  private:
+  std::string message_;
   int status_;
   std::string field_;
   bool lasts_;

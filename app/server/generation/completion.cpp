@@ -37,16 +37,9 @@ Status Completion::start(std::shared_ptr<Engine> engine, CompletionWorkers worke
     choice.session = *std::move(session);
     job->choices_.push_back(std::move(choice));
   }
-  // The first answer to a prompt begins alone: the others then find the prompt in the cache.
-  for (size_t i = 0; i < count; i += static_cast<size_t>(job->request_.copies)) {
-    const Status begun = job->begin(i);
-    if (begun.ok()) continue;
-    for (Choice& choice : job->choices_) {
-      if (choice.started) choice.session->cancel();
-    }
-    if (i == 0) return begun;
+  if (const Status begun = job->begin_more(); !begun.ok()) {
+    if (!job->choices_[0].started) return begun;
     job->fail(begun);
-    break;
   }
   job->alive_ = job;
   // The network's thread must not be the one that ends it: only a worker holds it.
@@ -58,6 +51,17 @@ Status Completion::start(std::shared_ptr<Engine> engine, CompletionWorkers worke
         });
       });
   job->wake();
+  return {};
+}
+
+/// The first answer to a prompt begins alone: the others then find the prompt in the cache.
+Status Completion::begin_more() {
+  const auto copies = static_cast<size_t>(request_.copies);
+  while (begun_ < choices_.size() && choices_[begun_].started) ++begun_;
+  for (size_t i = begun_; i < choices_.size() && running_ < request_.at_once; ++i) {
+    if (choices_[i].started || (i % copies != 0 && !choices_[i - i % copies].told)) continue;
+    if (Status begun = begin(i); !begun.ok()) return begun;
+  }
   return {};
 }
 
@@ -79,6 +83,7 @@ Status Completion::begin(size_t at) {
         if (const auto alive = weak.lock()) alive->wake();
       });
   choice.started = begun.ok();
+  running_ += choice.started ? 1 : 0;
   if (choice.started) sink_->begun(static_cast<int>(at), called);
   return begun;
 }
@@ -110,7 +115,6 @@ void Completion::take_events() {
     cancelled_ = true;
     for (Choice& choice : choices_) choice.session->cancel();
   }
-  bool running = false;
   const auto may_send = [&] {
     if (cancelled_ || failed_ || exchange_->unsent() < kMostUnsent) return true;
     *paused_ = true;
@@ -120,9 +124,11 @@ void Completion::take_events() {
   for (size_t i = 0; i < choices_.size(); ++i) {
     while (may_send() && take_event(i)) {
     }
-    running = running || (choices_[i].started && !choices_[i].ended);
   }
-  if (running) return;
+  if (!failed_ && !cancelled_) {
+    if (const Status begun = begin_more(); !begun.ok()) fail(begun);
+  }
+  if (running_ > 0) return;
   request_.place.reset();  // before a client that waits for the end can ask again
   if (!failed_ && !cancelled_) sink_->done(totals_);
   exchange_->watch({});
@@ -136,8 +142,12 @@ bool Completion::take_event(size_t at) {
   Choice& choice = choices_[at];
   if (!choice.started || choice.ended) return false;
   auto next = choice.session->next(0);
-  if (!next) {
+  const auto end = [&] {
     choice.ended = true;
+    --running_;
+  };
+  if (!next) {
+    end();
     fail(next.error());
     return false;
   }
@@ -150,11 +160,7 @@ bool Completion::take_event(size_t at) {
     }
     return true;
   }
-  // The prompt is in the cache now.
-  for (size_t i = at + 1; at % copies == 0 && i < at + copies; ++i) {
-    if (choices_[i].started || failed_ || cancelled_) break;
-    if (const Status begun = begin(i); !begun.ok()) fail(begun);
-  }
+  choice.told = true;
   if (!event.log_probabilities.empty()) choice.tokens.push_back(std::move(event.log_probabilities));
   if (event.token >= 0) ++choice.held_tokens;
   if (!event.finished) {
@@ -171,7 +177,7 @@ bool Completion::take_event(size_t at) {
     }
     return true;
   }
-  choice.ended = true;
+  end();
   if (!event.status.ok()) {
     fail(event.status);
     return false;

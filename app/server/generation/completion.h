@@ -24,6 +24,7 @@ struct CompletionRequest {
   std::shared_ptr<void> place;                ///< let go of before the end of the answer is sent
   std::vector<std::vector<int32_t>> prompts;  ///< at least one
   int copies = 1;                             ///< answers to each
+  size_t at_once = 1;                         ///< answers that are generated together
   GenerateOptions options;
   std::vector<float> adapters;  ///< SessionOptions::adapters
   /// With a chat template: the output is taken apart. Its source, and the text that is continued.
@@ -93,6 +94,7 @@ class Completion : public std::enable_shared_from_this<Completion> {
     std::string forced;                ///< text of a forced call
     int64_t held_tokens = 0;           ///< without a part of the answer so far
     bool called = false;               ///< with CompletionRequest::one_call: nothing follows
+    bool told = false;                 ///< it has a token: its prompt is in the cache
     bool started = false;
     bool ended = false;
   };
@@ -100,6 +102,8 @@ class Completion : public std::enable_shared_from_this<Completion> {
   Completion(std::shared_ptr<Engine> engine, CompletionWorkers workers, ExchangePtr exchange,
              CompletionRequest request, std::unique_ptr<CompletionSink> sink);
   Status begin(size_t choice);
+  /// Begins answers, as many as may be generated together.
+  Status begin_more();
   /// Lets a worker take the events that are there. Any thread.
   void wake();
   void drain();
@@ -117,6 +121,8 @@ class Completion : public std::enable_shared_from_this<Completion> {
   CompletionRequest request_;
   std::unique_ptr<CompletionSink> sink_;
   std::vector<Choice> choices_;
+  size_t begun_ = 0;    ///< all before this one have been started
+  size_t running_ = 0;  ///< started and not ended
   CompletionTotals totals_;
   bool failed_ = false;
   bool cancelled_ = false;

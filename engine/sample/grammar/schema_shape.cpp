@@ -180,12 +180,13 @@ Result<Shapes> ShapeMaker::make(NodeId schema) {
 
 Result<Shapes> ShapeMaker::intersect(const Shapes& a, const Shapes& b, NodeId at) {
   Shapes out;
+  const size_t most = std::max({kMaxShapes, a.size(), b.size()});
   for (const Shape& x : a) {
     for (const Shape& y : b) {
       INFER_TRY(Shape both, intersect(x, y, at));
       if (both.types == 0 || (both.values && both.values->empty())) continue;
       out.push_back(std::move(both));
-      if (out.size() > kMaxShapes) {
+      if (out.size() > most) {
         return document_.failure(StatusCode::unsupported, at, "allOf/anyOf",
                                  "the combinations of its schemas are too many");
       }

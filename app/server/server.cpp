@@ -36,6 +36,12 @@ void watch_for_end(const ServerOptions& options, ModelPool& models, Api& api, Ht
   http.drain();
   const auto end = Clock::now() + std::chrono::duration<double>(options.drain_seconds);
   while (http.answers() > 0 && Clock::now() < end) pause();
+  if (http.answers() > 0) {
+    constexpr std::chrono::seconds kWritten(1);  // enough for readers that read
+    api.end_answers();
+    const auto last = Clock::now() + kWritten;
+    while (http.answers() > 0 && Clock::now() < last) pause();
+  }
   http.close();
   while (!ended && Clock::now() < end) pause();
   if (!ended) http.stop();

@@ -248,8 +248,12 @@ def test_the_end_does_not_wait_for_ever(start):
     service = start("-t", "2", "--drain", "0")
     connection = socket.create_connection(("127.0.0.1", service.port))
     connection.sendall(request_of(LONG | {"stream": True}))
-    assert connection.recv(10)
+    got = connection.recv(10)
     service.process.send_signal(signal.SIGTERM)
+    while part := connection.recv(65536):
+        got += part
+    assert b"the server is ending" in got and b"unavailable_error" in got
+    assert got.endswith(b"\r\n0\r\n\r\n")
     assert service.process.wait(timeout=20) == 0
 
 

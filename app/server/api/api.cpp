@@ -132,8 +132,8 @@ Status generate(const Call& call, CompletionRequest request, std::unique_ptr<Com
                                         request);
   }
   return Completion::start({call.model, &call.model->engine()},
-                           {call.api.workers(), call.api.handlers()}, call.exchange,
-                           std::move(request), std::move(sink));
+                           {call.api.workers(), call.api.handlers(), call.api.ending()},
+                           call.exchange, std::move(request), std::move(sink));
 }
 
 void must_have(const Result<ModelLease>& model) {

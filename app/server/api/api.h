@@ -57,6 +57,8 @@ class Api {
   void finished(const Exchange& exchange);
   /// Refuses new work from now on, and /health/ready says so.
   void drain() { draining_ = true; }
+  /// Ends what is being generated, each with an error in its interface's form.
+  void end_answers() { ending_ = true; }
 
   /// Whether only those who have a key may ask.
   bool wants_key() const;
@@ -74,6 +76,7 @@ class Api {
   /// The name of the model that a request's field `model` means. Throws Problem if there is none.
   std::string model_name(const Json& body) const;
   bool draining() const { return draining_; }
+  const std::atomic<bool>& ending() const { return ending_; }
 
  private:
   using Function = void (*)(const Call&);
@@ -110,6 +113,7 @@ class Api {
   bool local_names_ = false;
   Metrics metrics_;
   std::atomic<bool> draining_{false};
+  std::atomic<bool> ending_{false};
   using Routes = std::multimap<std::string, Route, std::less<>>;
   std::pair<Routes::const_iterator, Routes::const_iterator> routes_at(std::string_view path) const;
   Routes routes_;

@@ -10,6 +10,7 @@ int http_status(StatusCode code) {
     case StatusCode::not_found: return 404;
     case StatusCode::busy: return 429;
     case StatusCode::out_of_memory:
+    case StatusCode::cancelled:  // the server or its model ends
     case StatusCode::device: return 503;
     default: return 500;
   }

@@ -115,6 +115,7 @@ void Completion::take_events() {
     cancelled_ = true;
     for (Choice& choice : choices_) choice.session->cancel();
   }
+  if (workers_.ending && !cancelled_) fail({StatusCode::cancelled, "the server is ending"});
   const auto may_send = [&] {
     if (cancelled_ || failed_ || exchange_->unsent() < kMostUnsent) return true;
     *paused_ = true;

@@ -73,8 +73,9 @@ class CompletionSink {
 
 /// The threads that it runs on.
 struct CompletionWorkers {
-  Workers& events;    ///< takes what was generated
-  Workers& handlers;  ///< closes sessions
+  Workers& events;                  ///< takes what was generated
+  Workers& handlers;                ///< closes sessions
+  const std::atomic<bool>& ending;  ///< nothing is generated any more
 };
 
 /// Runs a request. It ends when its answers do, or soon after the exchange has closed. While the

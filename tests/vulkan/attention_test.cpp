@@ -119,9 +119,24 @@ test::AttentionRun by_matrices(const AttentionSetup& setup, int64_t split_rows,
   return {setup, kTwo, {16, 200}, open_tuned(tuning).value()};
 }
 
+/// Shaders take every size that is a multiple of 16.
+std::vector<AttentionSetup> all_prompt_setups() {
+  std::vector<AttentionSetup> setups = test::prompt_setups();
+  const auto add = [&](const char* name, int64_t heads, KvLayerShape kv, DType type) {
+    setups.push_back({name, heads, kv, type, 70, 0, 0, Roles::prompt});
+  };
+  add("16, groups of 5", 5, {1, 16, 16}, DType::bf16);
+  add("48", 6, {2, 48, 48}, DType::f16);
+  add("144 and 80", 3, {1, 144, 80}, DType::f16);
+  add("64 and 224, blocks", 2, {1, 64, 224}, DType::q4_0);
+  add("160, blocks", 9, {1, 160, 160}, DType::q8_0);
+  add("240", 9, {1, 240, 240}, DType::bf16);
+  return setups;
+}
+
 TEST_CASE("attention of prompts: tiles are near to rows one by one, and steps change no bit") {
   if (!has_matrices()) return;
-  for (AttentionSetup setup : test::prompt_setups()) {
+  for (AttentionSetup setup : all_prompt_setups()) {
     CAPTURE(setup.name);
     test::AttentionRun prompts = by_matrices(setup, 16);
     const std::vector<float> tiles = prompts.results(in_turn(setup, kTwo, 200));

@@ -123,8 +123,8 @@ Status generate(const Call& call, CompletionRequest request, std::unique_ptr<Com
   }
   if (request.place == nullptr) request.place = take_place(call);
   request.model = call.model->name();
-  constexpr int32_t kAtOnce =
-      64;  // many use the machine better; a request is not to have all of it
+  // Many use the machine better, but a request is not to have all of it.
+  constexpr int32_t kAtOnce = 64;
   request.at_once = static_cast<size_t>(std::max(kAtOnce, call.model->slots()));
   TraceExporter* const traces = call.api.traces();
   if (traces != nullptr && call.exchange->request().trace) {

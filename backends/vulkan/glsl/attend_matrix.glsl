@@ -32,7 +32,7 @@
 //   uvec4 key_halves(units), uvec4 value_halves(units)
 //                              the same as float16
 //   float with_bias(x, row, head, run, token)
-//                              the score of a token
+//                              x, the score of a token, with a bias by its distance, if there is one
 #extension GL_KHR_shader_subgroup_arithmetic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 
@@ -63,8 +63,8 @@ const uint kThreads = kLanes * kSubgroups;
 const bool kWide = kKeyDim > 128 || kValueDim > 128;
 
 // Shared memory, in units of 16 bytes. A row has one more than it needs: rows begin at different
-// banks. First the keys of a piece, in their place its values; before them the queries, unless these
-// stay there.
+// banks. First come the keys of a piece, and later its values in their place. Queries that go to
+// registers are put there before; others have a place of their own.
 const uint kQueryStride = kKeyDim / 8 + 1;
 const uint kKeyStride = (kAcross != 0 ? kTokens : kKeyDim) / 8 + 1;
 const uint kKeyUnits = kKeyStride * (kAcross != 0 ? kKeyDim : kTokens);
@@ -113,11 +113,9 @@ const float kMostHalf = 65504.0;
 // a · b, element by element: OpFMul.
 spirv_instruction(id = 133) MatrixSum times(MatrixSum a, MatrixSum b);
 
-float float_of(uint bits) { return uintBitsToFloat(bits); }
-
 // What is finite stays finite as float16.
 float limited(float x) {
-  return abs(x) < float_of(0x7f800000u) ? clamp(x, -kMostHalf, kMostHalf) : x;
+  return abs(x) < uintBitsToFloat(0x7f800000u) ? clamp(x, -kMostHalf, kMostHalf) : x;
 }
 
 // The same of two float16 that are stored: values that a query does not see are multiplied by 0, which
@@ -275,8 +273,8 @@ void attend() {
   for (uint i = part; i < kKeyDim; i += kSharing) most = max(most, abs(query_of(head, row, i)));
   most = largest_of_sharing(most);
   const uint exponent = clamp(floatBitsToUint(most) >> 23, 1, 253);
-  const float factor = float_of((254 - exponent) << 23);  // both are normal numbers
-  const precise float back = (softcap > 0 ? scale : scale * kLog2E) * float_of(exponent << 23);
+  const float factor = uintBitsToFloat((254 - exponent) << 23);  // both are normal numbers
+  const precise float back = (softcap > 0 ? scale : scale * kLog2E) * uintBitsToFloat(exponent << 23);
   if (works) {
     const uint to = kQueriesAt + (gl_SubgroupID * kRows + own) * kQueryStride;
     for (uint u = part; u < kKeyDim / 8; u += kSharing) {

@@ -50,7 +50,7 @@ bool whole(DType type, int64_t dim, int64_t row_bytes) {
   return dim % 4 == 0 && (is_quantised(type) || row_bytes % 8 == 0);
 }
 
-/// Records a node in one of four ways, or in two.
+/// Records a node in one of four ways, or in two of them if a step has tokens of both roles.
 class Attention {
  public:
   explicit Attention(const NodeCall& call)

@@ -60,14 +60,15 @@ uvec4 value_units(uint64_t piece, uint token, uint i) {
   const uint64_t values = piece + v_offset + gl_WorkGroupID.x * kPageTokens * v_row;
   return eight_stored(kValueType, values + token % kPageTokens * v_row, i);
 }
-// What glsl/cache.glsl calls eight_stored.
+
+// What glsl/cache.glsl calls eight_stored, as float16.
 uvec4 eight_halves(uint type, uvec4 stored) {
   if (type == kF16) return stored;
   uvec4 halves;
   [[unroll]] for (uint w = 0; w < 4; ++w) {
     if (type == kBf16) {
-      halves[w] = packed(limited(float_of(stored[w] << 16)),
-                         limited(float_of(stored[w] & 0xffff0000u)));
+      halves[w] = packed(limited(uintBitsToFloat(stored[w] << 16)),
+                         limited(uintBitsToFloat(stored[w] & 0xffff0000u)));
       continue;
     }
     const uint both = stored[w / 2] >> (w % 2 * 16);

@@ -1,5 +1,7 @@
 #include "backends/cuda/cache.h"
 
+#include "engine/graph/cache_blocks.h"
+
 namespace infer::cuda {
 
 std::optional<CacheType> cache_type(DType type) {
@@ -20,7 +22,7 @@ Status cache_supports(const NodeView& node) {
                  "a cache of type {} is not supported; expected f32, f16, bf16, q8_0 or q4_0",
                  dtype_info(type).ident);
   }
-  return {};
+  return check_blocks(node.graph.kv());
 }
 
 }  // namespace infer::cuda

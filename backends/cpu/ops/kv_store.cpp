@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "backends/cpu/parallel.h"
+#include "engine/graph/cache_blocks.h"
 #include "engine/quant/quant.h"
 
 namespace infer::cpu {
@@ -9,20 +10,12 @@ namespace {
 
 Status supports(const NodeView& node) {
   const KvGeometry& kv = node.graph.kv();
-  const auto layer = static_cast<size_t>(std::get<op::KvStore>(node.node.params).kv_layer);
-  const KvLayerShape& shape = kv.layers[layer];
-  for (const auto& [type, dim] : {std::pair{kv.k_type, shape.k_dim}, {kv.v_type, shape.v_dim}}) {
-    const DTypeInfo& info = dtype_info(type);
-    if (quant_traits(type).encode == nullptr) {
-      return error(StatusCode::unsupported, "a cache of type {} cannot be written", info.ident);
-    }
-    if (dim % info.block_elements != 0) {
-      return error(StatusCode::unsupported,
-                   "a cache of type {} needs heads of a multiple of {} elements, the model has {}",
-                   info.ident, info.block_elements, dim);
-    }
+  for (const DType type : {kv.k_type, kv.v_type}) {
+    if (quant_traits(type).encode != nullptr) continue;
+    return error(StatusCode::unsupported, "a cache of type {} cannot be written",
+                 dtype_info(type).ident);
   }
-  return {};
+  return check_blocks(kv);
 }
 
 void store(const CpuCall& call, DType type, const float* x, std::byte* to, int64_t n) {

@@ -10,9 +10,11 @@
 #include "chat/image_marks.h"
 #include "gui/host/system_theme.h"
 #include "gui/keys.h"
+#include "gui/panes/text_style.h"
 #include "gui/panes/toast_view.h"
 #include "gui/theme.h"
 #include "gui/ui/tab_order.h"
+#include "gui/ui/text_area.h"
 #include "gui/ui/ui.h"
 
 namespace infer::gui {
@@ -86,6 +88,7 @@ App::App(Window& window, AppOptions options)
       tools_pane_(jobs_, models_),
       settings_pane_(settings_, models_, chat_) {
   ui::set_text_hook([this](std::string_view text) { fonts_.need(text); });
+  ui::set_text_look(&look_);
   for (const std::string& problem : settings_.problems()) toasts_.fail(problem);
   seen_ = settings_.get();
   models_.options() = load_options(seen_);
@@ -98,6 +101,7 @@ App::App(Window& window, AppOptions options)
 App::~App() {
   chat_pane_.leave();
   ui::set_text_hook({});
+  ui::set_text_look(nullptr);
 }
 
 /// The best device has to be known first, but not for a model that runs anywhere.
@@ -134,6 +138,7 @@ bool App::prepare(float scale) {
   fonts_due_ = false;
   apply_theme(theme_of(seen_.theme, system_is_dark_), scale_);
   fonts_.build(std::round(seen_.font_size * scale_));
+  style_text(look_, fonts_);
   chat_pane_.restyle();
   return true;
 }

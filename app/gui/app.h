@@ -21,6 +21,7 @@
 #include "gui/state/metrics.h"
 #include "gui/state/model_state.h"
 #include "gui/state/toasts.h"
+#include "gui/text/look.h"
 #include "gui/window.h"
 
 namespace infer::gui {
@@ -86,6 +87,7 @@ class App final : public WindowClient {
   JobState jobs_;
   Metrics metrics_;
   Fonts fonts_;
+  TextLook look_;  ///< of fields of several lines
   ChatPane chat_pane_;
   ModelsPane models_pane_;
   InsightPane insight_pane_;

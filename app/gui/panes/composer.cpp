@@ -1,52 +1,41 @@
 #include "gui/panes/composer.h"
 
 #include <imgui/imgui.h>
-#include <imgui/imgui_internal.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "gui/theme.h"
+#include "gui/ui/text_area.h"
 #include "gui/ui/ui.h"
 
 namespace infer::gui {
 namespace {
 
-constexpr int kMostLines = 8;
+constexpr float kMostLines = 8;
 
 }  // namespace
 
 float Composer::height() const {
-  const auto lines = 1 + std::min<std::ptrdiff_t>(std::ranges::count(draft_, '\n'), kMostLines - 1);
-  const float text =
-      ImGui::GetTextLineHeight() * static_cast<float>(std::max<std::ptrdiff_t>(lines, 2));
+  const float text = std::clamp(text_height_, 2 * line_, kMostLines * line_);
   return text + ImGui::GetStyle().FramePadding.y * 2 + ImGui::GetFrameHeightWithSpacing() * 1.2f +
          (chat_.full() ? ImGui::GetFrameHeightWithSpacing() * 2.5f : 0);
-}
-
-void Composer::let_go() {
-  if (field_ == 0 || ImGui::GetActiveID() != field_) return;
-  ImGui::ClearActiveID();
-  focus_ = true;
 }
 
 /// A draft stays with its conversation. One for a new conversation goes with it into the list.
 void Composer::follow_conversation() {
   if (of_ != chat_.current()) {
-    let_go();
     if (!draft_.empty()) drafts_[of_] = std::move(draft_);
     of_ = chat_.current();
     draft_ = std::exchange(drafts_[of_], {});
   }
   if (std::string returned = chat_.take_returned(); !returned.empty()) {
-    let_go();
     draft_ = draft_.empty() ? std::move(returned) : returned + "\n" + draft_;
   }
 }
 
 void Composer::add_line(const std::string& line) {
   follow_conversation();
-  let_go();
   if (!draft_.empty() && !draft_.ends_with('\n')) draft_ += '\n';
   draft_ += line + '\n';
   focus_ = true;
@@ -65,7 +54,8 @@ void Composer::draw() {
        .focus = focus_,
        .enter_submits = true});
   active_ = ImGui::IsItemActive();
-  field_ = ImGui::GetItemID();
+  text_height_ = ui::text_area_height();
+  line_ = ui::text_area_line();
   focus_ = submitted;  // Enter takes the keyboard away
   if (draft_ != counted_ || chat_.revision() != counted_revision_) {
     counted_ = draft_;

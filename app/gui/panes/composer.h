@@ -24,9 +24,6 @@ class Composer {
  private:
   void draw_full_context();
   void follow_conversation();
-  /// Before the draft is changed from outside: the field, while it has the keyboard, has a text of
-  /// its own.
-  void let_go();
 
   ChatState& chat_;
   Id of_ = 0;  ///< the conversation that the draft is for
@@ -36,7 +33,8 @@ class Composer {
   int64_t counted_revision_ = -1;
   bool focus_ = true;
   bool active_ = false;
-  unsigned field_ = 0;  ///< its id
+  float text_height_ = 0;  ///< of the draft in its field, in pixels
+  float line_ = 0;
 };
 
 }  // namespace infer::gui

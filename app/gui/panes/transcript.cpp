@@ -12,6 +12,7 @@
 #include "gui/panes/text_style.h"
 #include "gui/text/sanitise.h"
 #include "gui/theme.h"
+#include "gui/ui/text_area.h"
 #include "gui/ui/ui.h"
 #include "platform/browser.h"
 
@@ -329,9 +330,11 @@ void Transcript::draw_reasoning(const ShownMessage& shown, Item& item, float wid
 void Transcript::draw_editor() {
   const ui::Scope scope("editor");
   bool submitted = false;
-  const auto lines = std::clamp<std::ptrdiff_t>(std::ranges::count(edited_, '\n') + 2, 3, 16);
-  ui::input_lines("text", edited_, ImGui::GetTextLineHeight() * static_cast<float>(lines),
-                  submitted, {.focus = std::exchange(begin_edit_, false), .enter_submits = true});
+  const float line = ui::text_area_line();
+  const float height = std::clamp(editor_height_ + line, 3 * line, 16 * line);
+  ui::input_lines("text", edited_, height + 2 * ImGui::GetStyle().FramePadding.y, submitted,
+                  {.focus = std::exchange(begin_edit_, false), .enter_submits = true});
+  editor_height_ = ui::text_area_height();
   const bool save = ui::button("save", "Save", ui::Tone::primary) || submitted;
   ImGui::SameLine();
   const bool cancel = ui::button("cancel", "Cancel");

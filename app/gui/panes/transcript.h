@@ -73,6 +73,7 @@ class Transcript {
   Id editing_ = 0;
   std::string edited_;
   bool begin_edit_ = false;
+  float editor_height_ = 0;  ///< of the text in the editor, in pixels
   bool stick_ = true;    ///< the end of the text stays in sight
   bool at_end_ = false;  ///< the last frame has scrolled to the end
   Id target_ = 0;        ///< a message that is to be at the top; 0: none

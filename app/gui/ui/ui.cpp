@@ -12,6 +12,7 @@
 #include "gui/text/utf8.h"
 #include "gui/theme.h"
 #include "gui/ui/tab_order.h"
+#include "gui/ui/text_area.h"
 
 namespace infer::gui::ui {
 namespace {
@@ -192,33 +193,17 @@ bool input(std::string_view name, std::string& text, const InputOptions& options
 
 bool input_lines(std::string_view name, std::string& text, float height, bool& submitted,
                  const InputOptions& options) {
-  submitted = false;
-  const std::string id = labelled("", name);
-  const ImGuiIO& io = ImGui::GetIO();
-  if (options.focus) ImGui::SetKeyboardFocusHere();
-  // ImGui knows Ctrl+Enter alone.
-  ImGuiInputTextFlags flags = 0;
-  if (options.read_only) flags |= ImGuiInputTextFlags_ReadOnly;
-  const bool submits = options.enter_submits && !io.KeyShift;
-  if (submits) {
-    flags |= ImGuiInputTextFlags_CtrlEnterForNewLine | ImGuiInputTextFlags_EnterReturnsTrue;
-  }
   will_draw(text);
   will_draw(options.hint);
-  KeptText kept(id, text);
-  const bool returned =
-      ImGui::InputTextMultiline(id.c_str(), &text, {width_of(options.width), height}, flags);
-  submitted = returned && submits;
-  const bool changed = !kept.give_back(text) && ImGui::IsItemEdited();
-  const bool active = ImGui::IsItemActive();
-  if (text.empty() && !active && !options.hint.empty()) {
-    const ImVec2 at = ImGui::GetItemRectMin();
-    const ImVec2 padding = ImGui::GetStyle().FramePadding;
-    ImGui::GetWindowDrawList()->AddText({at.x + padding.x, at.y + padding.y}, packed(theme().faint),
-                                        options.hint.data(),
-                                        options.hint.data() + options.hint.size());
-  }
-  add_control("input", name, text, active);
+  const bool changed = text_area(labelled("", name).c_str(), text,
+                                 {.width = width_of(options.width),
+                                  .height = height,
+                                  .hint = options.hint,
+                                  .focus = options.focus,
+                                  .read_only = options.read_only,
+                                  .enter_submits = options.enter_submits},
+                                 submitted);
+  add_control("input", name, text, ImGui::IsItemActive());
   return changed;
 }
 

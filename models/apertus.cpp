@@ -66,7 +66,7 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
 }
 
 void map(CheckpointMap& m) {
-  m.begin({.architecture = "apertus", .activation = "xielu"});
+  m.begin({.architecture = "apertus", .activation = "xielu", .rope_base = 12e6});
   m.ends();
   m.layers({{"attention_layernorm", "attn_norm"},
             {"feedforward_layernorm", "ffn_norm"},

@@ -30,7 +30,9 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
 void map(CheckpointMap& m) {
   const bool second = m.config.checkpoint() == "Cohere2ForCausalLM";
   m.config.assume("tie_word_embeddings", true);
-  m.begin({.architecture = second ? "cohere2" : "command-r", .layer_norms = true});
+  m.begin({.architecture = second ? "cohere2" : "command-r",
+           .rope_base = 500000.0,
+           .layer_norms = true});
   // Of Command R max_position_embeddings is less than it can do.
   if (m.config.has("model_max_length")) {
     m.keys.set_int("context_length", m.config.need_int("model_max_length", 1, kMaxContext));

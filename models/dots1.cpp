@@ -12,7 +12,7 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   HparamReader r(source);
   auto model = std::make_unique<DecoderModel>(r, op::Rope::Style::half_split);
   for (AttentionBlock& block : model->attention) block.qk_norm = AttentionBlock::QkNorm::per_head;
-  model->experts.route = read_route(r, model->params, 2, true);
+  model->experts.route = read_route(r, model->params, 2, false);
   model->experts.shared_width = r.get_int("expert_shared_count", 0, 0, 1024) * model->experts.width;
   return DecoderModel::finish(std::move(model), r);
 }
@@ -27,6 +27,7 @@ void map(CheckpointMap& m) {
             {"self_attn.k_norm", "attn_k_norm"}});
   m.attention();
   m.feed_forward();
+  m.config.assume("norm_topk_prob", false);
   map_deepseek_experts(m, DeepseekRouting::v3);
 }
 

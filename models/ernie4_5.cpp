@@ -71,7 +71,8 @@ void map_experts(CheckpointMap& m) {
 void map(CheckpointMap& m) {
   const bool routed = m.config.checkpoint() == "Ernie4_5_MoeForCausalLM";
   m.config.assume("tie_word_embeddings", true);
-  m.begin({.architecture = routed ? "ernie4_5-moe" : "ernie4_5"});
+  m.begin({.architecture = routed ? "ernie4_5-moe" : "ernie4_5", .rope_base = 500000.0});
+  m.config.require(m.config.get_float("moe_norm_min", 0.0) <= 1e-6, "this moe_norm_min");
   m.ends();
   m.layers({{"input_layernorm", "attn_norm"}, {"post_attention_layernorm", "ffn_norm"}});
   m.attention();

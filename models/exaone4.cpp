@@ -29,7 +29,13 @@ void map(CheckpointMap& m) {
     if (m.config.has("layer_types")) {
       map_sliding_layers(m, kPeriod);
     } else {
-      m.config.require(m.config.get_string("sliding_window_pattern", "LLLG") == "LLLG",
+      // A number is the period.
+      const MetaValue* const pattern =
+          m.config.values().find(m.config.prefix() + "sliding_window_pattern");
+      const auto* const period = pattern == nullptr ? nullptr : std::get_if<int64_t>(pattern);
+      m.config.require(period != nullptr
+                           ? *period == kPeriod
+                           : m.config.get_string("sliding_window_pattern", "LLLG") == "LLLG",
                        "this sliding_window_pattern");
     }
   }

@@ -23,18 +23,6 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   return DecoderModel::finish(std::move(model), r);
 }
 
-/// Layers without experts come first: mlp_layer_types, or is_moe_layer in place of their number.
-void require_leading_dense(CheckpointMap& m) {
-  const std::vector<std::string>* kinds = m.config.get_strings("mlp_layer_types");
-  if (kinds == nullptr) return;
-  const auto dense = m.config.get_int("first_k_dense_replace", 1, 0, m.layer_count());
-  bool same = kinds->size() == static_cast<size_t>(m.layer_count());
-  for (size_t i = 0; same && i < kinds->size(); ++i) {
-    same = (*kinds)[i] == (static_cast<int64_t>(i) < dense ? "dense" : "sparse");
-  }
-  m.config.require(same, "these mlp_layer_types");
-}
-
 void map(CheckpointMap& m) {
   m.begin({.architecture = "exaone-moe"});
   m.keys.set_int("attention.sliding_window",
@@ -48,7 +36,6 @@ void map(CheckpointMap& m) {
             {"self_attn.k_norm", "attn_k_norm"}});
   m.attention();
   m.feed_forward();
-  require_leading_dense(m);
   m.config.assume("first_k_dense_replace", int64_t{1});
   m.config.assume("n_routed_experts", m.config.need_int("num_experts", 1, 65536));
   m.config.assume("n_shared_experts", m.config.get_int("num_shared_experts", 1, 0, 1024));

@@ -74,6 +74,9 @@ void scale_input(CheckpointMap& m, const Mamba2Sizes& s, int64_t layer) {
 void map(CheckpointMap& m) {
   m.begin({.architecture = "falcon-h1"});
   m.config.require(!m.config.get_bool("mamba_norm_before_gate", false), "mamba_norm_before_gate");
+  for (const char* bias : {"mamba_proj_bias", "projectors_bias"}) {
+    m.config.require(!m.config.get_bool(bias, false), bias);
+  }
   const auto factor = [&](const char* key) { return m.config.get_float(key, 1.0); };
   scaled(m, "embed_tokens.weight", "token_embd.weight", factor("embedding_multiplier"));
   const bool tied = m.config.get_bool("tie_word_embeddings", !m.tensors.has("lm_head.weight"));

@@ -18,11 +18,9 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   model->post_norms = true;
   model->glu.kind = op::Glu::Kind::gelu_tanh;
   model->logit_softcap = static_cast<float>(r.get_float("final_logit_softcapping", 0.0));
-  RopeSpec local = model->mutable_info().ropes[0];
-  local.base = r.get_float("rope.freq_base_swa", 10000.0);
-  local.position_scale = 1.0;  // only the global layers are stretched
-  if (!r.has("rope.freq_base")) model->mutable_info().ropes[0].base = 1e6;
-  model->mutable_info().ropes.push_back(local);
+  std::vector<RopeSpec>& ropes = model->mutable_info().ropes;
+  if (!r.has("rope.freq_base")) ropes[0].base = 1e6;
+  ropes.push_back(unscaled(ropes[0], r.get_float("rope.freq_base_swa", 10000.0)));
   model->mutable_info().sight = ImageSight::whole;
   if (r.architecture() == "gemma-embedding") model->mutable_info().causal = false;
   const auto window = r.get_int("attention.sliding_window", 1024, 0, INT32_MAX);

@@ -124,6 +124,24 @@ void map_experts(CheckpointMap& m) {
   }
 }
 
+/// Newer configurations say what layers that see everything have otherwise layer by layer; it is
+/// the same in all of them.
+void read_layer_configs(CheckpointMap& m) {
+  const int64_t layers = m.config.need_int("num_hidden_layers", 1, 1024);
+  for (const auto& [own, usual] : {std::pair{"head_dim", "global_head_dim"},
+                                   {"num_key_value_heads", "num_global_key_value_heads"}}) {
+    int64_t found = 0;
+    for (int64_t i = 0; i < layers; ++i) {
+      const std::string key = fmt::format("per_layer_config.{}.{}", i, own);
+      if (!m.config.has(key)) continue;
+      const int64_t value = m.config.need_int(key, 1, kMaxWidth);
+      m.config.require(found == 0 || found == value, key + " other than that of other layers");
+      found = value;
+    }
+    if (found != 0) m.config.assume(usual, found);
+  }
+}
+
 /// Heads, layers that share keys and values, and widths, by layer.
 void map_layers(CheckpointMap& m) {
   const int64_t narrow = m.config.get_int("head_dim", 256, 1, kMaxWidth);
@@ -163,6 +181,7 @@ void map_layers(CheckpointMap& m) {
 void map(CheckpointMap& m) {
   m.config.assume("hidden_activation", std::string("gelu_pytorch_tanh"));
   m.config.assume("tie_word_embeddings", true);
+  read_layer_configs(m);
   m.config.assume("global_head_dim", m.config.get_int("head_dim", 256, 1, kMaxWidth));
   m.begin({.architecture = "gemma4",
            .activation = "gelu_pytorch_tanh",

@@ -62,7 +62,10 @@ void map_experts(CheckpointMap& m, int64_t layer) {
 }
 
 void map(CheckpointMap& m) {
-  m.begin({.architecture = "gpt-oss", .quantisation = "mxfp4", .yarn_rounding = false});
+  m.begin({.architecture = "gpt-oss",
+           .quantisation = "mxfp4",
+           .rope_base = 150000.0,
+           .yarn_rounding = false});
   require_layer_types(m, [](int64_t layer) { return layer % 2 == 0; });
   m.config.require(m.config.get_float("swiglu_limit", 7.0) == 7.0, "this swiglu_limit");
   m.config.require(std::fabs(m.config.get_float("swiglu_alpha", 1.702) - 1.702) < 1e-6,

@@ -96,7 +96,7 @@ void map(CheckpointMap& m) {
     m.config.assume("intermediate_size", m.config.need_int("block_ff_dim", 1, kMaxWidth));
   }
   m.config.require(!m.config.get_bool("conv_bias", false), "conv_bias");
-  m.begin({.architecture = routed ? "lfm2moe" : "lfm2"});
+  m.begin({.architecture = routed ? "lfm2moe" : "lfm2", .rope_base = 1e6});
   m.ends();
   m.tensors.copy("embedding_norm.weight", "token_embd_norm.weight");
   // The configuration's width is that before it is adjusted.

@@ -26,7 +26,8 @@ void map(CheckpointMap& m) {
   if (m.config.checkpoint() == "MistralForCausalLM") {
     m.config.assume("num_attention_heads", int64_t{32});
   }
-  m.begin({.architecture = "llama"});
+  m.begin({.architecture = "llama",
+           .rope_base = m.config.checkpoint() == "MixtralForCausalLM" ? 1e6 : 10000.0});
   // transformers ignores this key for Llama. Others may not.
   m.config.require(m.config.get_float(rope_section(m.config) + "partial_rotary_factor",
                                       m.config.get_float("partial_rotary_factor", 1.0)) == 1,

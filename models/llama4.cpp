@@ -58,6 +58,12 @@ void map_attention(CheckpointMap& m, int64_t experts) {
     m.config.require(rotated[i] == ((i + 1) % kPeriod != 0 ? 1 : 0),
                      "this order of no_rope_layers");
   }
+  const std::vector<std::string>* const types = m.config.get_strings("layer_types");
+  for (size_t i = 0; types != nullptr && i < types->size(); ++i) {
+    const bool chunked = (i + 1) % kPeriod != 0;
+    m.config.require((*types)[i] == (chunked ? "chunked_attention" : "full_attention"),
+                     "this order of layer_types");
+  }
   m.config.require(m.config.get_bool("use_qk_norm", true) == (experts != kUnnormed),
                    "this use_qk_norm");
   m.config.require(m.config.get_bool("attn_temperature_tuning", true),
@@ -77,7 +83,7 @@ void map_attention(CheckpointMap& m, int64_t experts) {
 }
 
 void map(CheckpointMap& m) {
-  m.begin({.architecture = "llama4"});
+  m.begin({.architecture = "llama4", .rope_base = 500000.0});
   constexpr int64_t kMaxWidth = 1 << 20;
   const int64_t experts = m.config.need_int("num_local_experts", 1, 65536);
   m.keys.set_int("feed_forward_length", m.config.need_int("intermediate_size_mlp", 1, kMaxWidth));

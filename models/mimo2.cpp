@@ -3,6 +3,7 @@
 // by sigmoid with a bias on the choice, where a layer has any. Xiaomi 2025.
 #include "engine/model/checkpoint.h"
 #include "engine/model/checkpoint_experts.h"
+#include "engine/model/checkpoint_rope.h"
 #include "engine/model/checkpoint_window.h"
 #include "engine/model/decoder.h"
 
@@ -16,9 +17,7 @@ Result<std::unique_ptr<Model>> read(HparamReader r) {
   const DecoderParams& p = model->params;
   ModelInfo& info = model->mutable_info();
   info.takes_unnormed = model->is_head();
-  RopeSpec local = info.ropes[0];
-  local.base = r.get_float("rope.freq_base_swa", 10000.0);
-  info.ropes.push_back(local);
+  info.ropes.push_back(unscaled(info.ropes[0], r.get_float("rope.freq_base_swa", 10000.0)));
   const auto window =
       static_cast<int32_t>(r.get_int("attention.sliding_window", 128, 1, INT32_MAX));
   const std::vector<bool> sliding = r.sliding_layers(p.layers, 6);
@@ -140,6 +139,11 @@ void map(CheckpointMap& m) {
   m.keys.set_float("rope.freq_base_swa",
                    m.config.get_float("rope_parameters.sliding_attention.rope_theta",
                                       m.config.get_float("swa_rope_theta", 10000.0)));
+  const double share = m.config.get_float(rope_section(m.config) + "partial_rotary_factor",
+                                          m.config.get_float("partial_rotary_factor", 1.0));
+  m.config.require(
+      m.config.get_float("rope_parameters.sliding_attention.partial_rotary_factor", share) == share,
+      "another partial_rotary_factor of sliding_attention");
   std::vector<bool> sliding = sliding_layers(m);
   map_heads(m);
   sliding.resize(static_cast<size_t>(m.layer_count()), true);

@@ -20,7 +20,7 @@ void map(CheckpointMap& m) {
   const auto head = static_cast<double>(m.config.need_int("head_dim", 1, kMaxWidth));
   const auto rotated = static_cast<double>(m.config.get_int("rotary_dim", 0, 0, kMaxWidth));
   if (rotated > 0) m.config.assume("partial_rotary_factor", rotated / head);
-  m.begin({.architecture = "minimax-m2"});
+  m.begin({.architecture = "minimax-m2", .rope_base = 5e6});
   m.config.require(m.config.get_bool("use_qk_norm", true), "use_qk_norm false");
   m.config.require(m.config.get_string("scoring_func", "sigmoid") == "sigmoid",
                    "this scoring_func");

@@ -32,13 +32,14 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
 }
 
 void map(CheckpointMap& m) {
-  m.begin({.architecture = "mistral3"});
+  m.begin({.architecture = "mistral3", .rope_base = 1e6});
   m.config.require(window_of(m.config) == 0, "sliding_window");
   const std::string section = rope_section(m.config);
   if (const double beta = m.config.get_float(section + "llama_4_scaling_beta", 0.0); beta != 0) {
     m.keys.set_float("attention.temperature_scale", beta);
   }
-  if (const double all = m.config.get_float(section + "mscale_all_dim", 0.0); all != 0) {
+  if (const double all = m.config.get_float(section + "mscale_all_dim", 0.0);
+      all != 0 && m.config.get_float(section + "mscale", 0.0) != 0) {
     m.keys.set_float("rope.scaling.yarn_log_multiplier", all);
   }
   m.ends();

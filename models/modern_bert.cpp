@@ -22,9 +22,7 @@ class ModernBert : public Model {
     info_.classifier_eps = eps_;
     info_.rank_pooling = Pooling::mean;
     RopeSpec global = read_rope(r, params_.head_dim, 160000.0);
-    RopeSpec local = global;
-    local.base = r.get_float("rope.freq_base_swa", 10000.0);
-    info_.ropes = {global, local};
+    info_.ropes = {global, unscaled(global, r.get_float("rope.freq_base_swa", 10000.0))};
     const std::string activation = r.get_string("hidden_activation", "gelu");
     if (activation != "gelu" && activation != "silu") {
       r.set_error(error(StatusCode::unsupported,

@@ -13,11 +13,8 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   auto model = std::make_unique<DecoderModel>(r, op::Rope::Style::half_split);
   model->pre_norms = false;
   model->post_norms = true;
-  RopeSpec local = model->mutable_info().ropes[0];
-  local.position_scale = 1.0;
-  local.magnitude = 1.0;
-  local.yarn = false;
-  model->mutable_info().ropes.push_back(local);
+  std::vector<RopeSpec>& ropes = model->mutable_info().ropes;
+  ropes.push_back(unscaled(ropes[0], r.get_float("rope.freq_base_swa", ropes[0].base)));
   const auto window = r.get_int("attention.sliding_window", 0, 0, INT32_MAX);
   for (AttentionBlock& block : model->attention) {
     block.qk_norm = AttentionBlock::QkNorm::whole;
@@ -29,10 +26,15 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
 }
 
 void map(CheckpointMap& m) {
-  m.begin({.architecture = "olmo2"});
+  m.begin({.architecture = "olmo2",
+           .rope_base = m.config.checkpoint() == "Olmo3ForCausalLM" ? 500000.0 : 10000.0});
   if (m.config.checkpoint() == "Olmo3ForCausalLM") {
     require_layer_types(m, [](int64_t layer) { return (layer + 1) % 4 != 0; });
     m.keys.set_int("attention.sliding_window", m.config.need_int("sliding_window", 1, INT32_MAX));
+    if (const double base = m.config.get_float("rope_parameters.sliding_attention.rope_theta", 0.0);
+        base != 0) {
+      m.keys.set_float("rope.freq_base_swa", base);
+    }
   }
   m.ends();
   m.layers({{"post_attention_layernorm", "post_attention_norm"},

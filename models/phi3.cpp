@@ -47,7 +47,8 @@ void map(CheckpointMap& m) {
       m.config.get_int(section + "original_max_position_embeddings", context, 1, INT32_MAX), 1,
       INT32_MAX);
   // cos and sin grow with the stretch of the context, as the paper found best.
-  const double stretch = static_cast<double>(context) / static_cast<double>(original);
+  const double stretch = m.config.get_float(
+      section + "factor", static_cast<double>(context) / static_cast<double>(original));
   const double magnitude =
       stretch <= 1 ? 1.0
                    : std::sqrt(1 + std::log(stretch) / std::log(static_cast<double>(original)));

@@ -15,7 +15,7 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
 }
 
 void map(CheckpointMap& m) {
-  m.begin({.architecture = "smollm3"});
+  m.begin({.architecture = "smollm3", .rope_base = 2e6});
   require_no_window(m);
   m.config.require(m.config.get_int("no_rope_layer_interval", 4, 0, 1024) == 4,
                    "this no_rope_layer_interval");

@@ -20,6 +20,7 @@ struct ScanToken {
   const float* v;      ///< [columns]
   float* out;          ///< [columns]
   float decay;         ///< of S
+  const float* decays;  ///< [rows]: of each row of S, in place of that; or null
   float gain;
   float write_scale;  ///< of what is written
   float read_scale;   ///< of what is read
@@ -52,6 +53,8 @@ struct RecurrentOps {
   /// columns.
   void (*scan)(const ScanToken& token, const ScanToken* next, float* sums, int64_t columns);
   void (*conv)(const ConvToken& token, int64_t channels);
+  /// out[i] = exp(a·softplus(step[i] + bias[i])).
+  void (*decays)(const float* step, const float* bias, float a, float* out, int64_t n);
 };
 
 }  // namespace infer::cpu

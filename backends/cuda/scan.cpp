@@ -20,9 +20,11 @@ void record_scan(const NodeCall& call, const gpu::ScanCall& in) {
   const int64_t rows = in.write.dim(0);
   const int64_t sharing = std::min(in.v.dim(2), kSequencesAtOnce);
   const int64_t offset = at.k_offset + in.at * int64_t{sizeof(float)};
-  call.recorder.launch(rows <= 64    ? "scan_64"
-                       : rows <= 128 ? "scan_128"
-                                     : "scan_256",
+  const int size = rows <= 64 ? 0 : rows <= 128 ? 1 : 2;
+  constexpr const char* kNames[] = {"scan_64", "scan_128", "scan_256"};
+  constexpr const char* kByChannel[] = {"scan_by_channel_64", "scan_by_channel_128",
+                                        "scan_by_channel_256"};
+  call.recorder.launch(in.by_channel ? kByChannel[size] : kNames[size],
                        ScanParams{.step = call.step,
                                   .write = in.write.address,
                                   .read = in.read.address,

@@ -18,7 +18,8 @@ ScanCall scan_of(const op::DeltaScan& p, std::span<const Operand> inputs, const 
           .at = p.at,
           .write_scale = p.k_scale,
           .read_scale = p.q_scale,
-          .tiled = p.tiled};
+          .tiled = p.tiled,
+          .by_channel = p.by_channel};
 }
 
 ScanCall scan_of(const op::SsmScan& p, std::span<const Operand> inputs, const Operand& y) {

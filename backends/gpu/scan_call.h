@@ -21,6 +21,7 @@ struct ScanCall {
   float write_scale = 1.0f;
   float read_scale = 1.0f;
   bool tiled = false;
+  bool by_channel = false;  ///< of op::DeltaScan
 };
 
 /// Of a node with these inputs in its operation's order, and the result y.

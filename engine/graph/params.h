@@ -123,19 +123,22 @@ struct Attention {
 
 /// Depthwise causal convolution: Σ_j w[j]·x of the token taps − 1 − j before, plus the bias. The
 /// state holds the last taps − 1 inputs: x [channels] of slot s at (s mod (taps − 1))·channels.
-/// in: x [channels, 1, rows], w f32 [taps, channels], bias f32 [channels] or none, slots and
-/// sequences as for KvStore. out: as x.
+/// in: x [channels, 1, rows], w f32 [taps, channels] or [taps, 1, channels], bias f32 [channels] or
+/// none, slots and sequences as for KvStore. out: as x.
 struct CausalConv {
-  int32_t kv_layer = 0;  ///< index in KvGeometry::layers: a state, whose first part it uses
+  int32_t kv_layer = 0;  ///< index in KvGeometry::layers: a state
   bool silu = false;     ///< out = y·σ(y)
+  int64_t at = 0;        ///< element of the state where the inputs begin, a multiple of kStatePad
 };
 
 /// The gated delta rule (Yang et al. 2024). For each value head, with Δ = softplus(step + bias),
 /// β = σ(write), and q, k of the key head that serves it, multiplied by their scales:
 ///   S ← exp(a·Δ)·S;  S ← S + k·(β·(v − Sᵀk))ᵀ;  out = Sᵀq.
-/// The state holds S of each head: k_dim rows of v_dim columns.
+/// The state holds S of each head: k_dim rows of v_dim columns. With a decay for each channel of a
+/// key (Kimi Team 2025), Δ is that of the row of S that it multiplies.
 /// in: q, k [k_dim, key heads, rows], v [v_dim, heads, rows], step, write [heads, 1, rows] or
-/// [n, heads / n, rows], a, bias f32 [heads], slots and sequences as for KvStore. out: as v.
+/// [n, heads / n, rows], a, bias f32 [heads], slots and sequences as for KvStore; by channel, step
+/// [k_dim, heads, rows] and bias f32 [k_dim·heads]. out: as v.
 struct DeltaScan {
   int32_t kv_layer = 0;  ///< index in KvGeometry::layers: a state
   int64_t at = 0;        ///< element of the state where S begins, a multiple of kStatePad
@@ -143,6 +146,7 @@ struct DeltaScan {
   float k_scale = 1.0f;
   /// Head h takes key head h mod (key heads); else consecutive heads share one.
   bool tiled = false;
+  bool by_channel = false;  ///< a decay for each channel of a key
 };
 
 /// The scan of Mamba-2 (Dao & Gu 2024). For each head, with Δ = softplus(step + bias), and b, c of

@@ -52,7 +52,7 @@ Status ModelBuilder::check(const Weight& weight, std::initializer_list<int64_t> 
   // What is no matrix (norms, biases, scales, sinks) is used as it is stored.
   const bool plain = shape.size() == 1 || weight.name.ends_with(".bias") ||
                      weight.name.ends_with("_norm.weight") ||
-                     weight.name.ends_with("conv1d.weight") ||
+                     weight.name.find("conv1d") != std::string::npos ||
                      weight.name.ends_with("shortconv.conv.weight");
   const DType type = weight.name.ends_with(".order") ? DType::i32 : DType::f32;
   if (plain && weight.desc.type != type) {
@@ -188,12 +188,15 @@ ValueId ModelBuilder::rope(ValueId x, op::Rope::Style style, int32_t kind) {
 }
 
 ValueId ModelBuilder::causal_conv(ValueId x, const std::string& name, int64_t taps, int32_t cache,
-                                  bool silu) {
+                                  bool silu, int64_t at) {
   const int64_t channels = g.value(x).desc.shape[0];
-  return g.add(
-      op::CausalConv{cache, silu},
-      {x, weight(name + ".weight", {taps, channels}), optional_weight(name + ".bias", {channels}),
-       g.input(StepInput::slots), g.input(StepInput::sequences)});
+  const std::string of_taps = name + ".weight";
+  const bool apart = has(of_taps) && weights_.weight(weights_.index(of_taps)).desc.shape[2] != 1;
+  const ValueId w =
+      apart ? weight(of_taps, {taps, 1, channels}) : weight(of_taps, {taps, channels});
+  return g.add(op::CausalConv{cache, silu, at},
+               {x, w, optional_weight(name + ".bias", {channels}), g.input(StepInput::slots),
+                g.input(StepInput::sequences)});
 }
 
 ValueId ModelBuilder::attention(ValueId q, ValueId k, ValueId v, const op::Attention& params,

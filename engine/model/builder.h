@@ -77,9 +77,11 @@ class ModelBuilder {
   ValueId add(ValueId a, ValueId b, float scale = 1.0f) { return g.add(op::Add{scale}, {a, b}); }
   /// x [head, heads, rows] turned by the model's RoPE number `kind`.
   ValueId rope(ValueId x, op::Rope::Style style, int32_t kind = 0);
-  /// The depthwise causal convolution "<name>.weight" [taps, channels], with "<name>.bias" where
-  /// present. `cache`: the state's index in ModelInfo::kv_layers.
-  ValueId causal_conv(ValueId x, const std::string& name, int64_t taps, int32_t cache, bool silu);
+  /// The depthwise causal convolution "<name>.weight" [taps, channels] or [taps, 1, channels], with
+  /// "<name>.bias" where present. `cache`: the state's index in ModelInfo::kv_layers; `at`: where
+  /// the convolution's part of it begins.
+  ValueId causal_conv(ValueId x, const std::string& name, int64_t taps, int32_t cache, bool silu,
+                      int64_t at = 0);
   /// Stores k and v and attends; q, k, v [dim, heads, rows]; the result's heads are merged. For
   /// keys of type Q4_0, q and k are rotated before: builder.cpp. Without k and v it attends to what
   /// another layer has stored.

@@ -28,6 +28,7 @@ struct Family {
   const char* architecture = "";    ///< as GGUF names it
   const char* activation = "silu";  ///< of the feed-forward
   const char* quantisation = "";    ///< a quant_method that is read beside those of any family
+  double rope_base = 10000.0;       ///< of configurations that give none
   const char* rope_width = "";      ///< key of the rotated part's width; "": head_dim's share
   bool yarn_rounding = true;        ///< YaRN's bounds rounded to whole pairs
   bool yarn_on_scores = false;      ///< scores take up YaRN's magnitude, cos and sin do not

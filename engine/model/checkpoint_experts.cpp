@@ -1,5 +1,6 @@
 #include "engine/model/checkpoint_experts.h"
 
+#include <algorithm>
 #include <array>
 
 #include "engine/model/builder.h"
@@ -67,10 +68,28 @@ int64_t map_expert_counts(CheckpointMap& m) {
   return experts;
 }
 
-void map_deepseek_experts(CheckpointMap& m, DeepseekRouting routing) {
+namespace {
+
+/// Layers without experts come first: mlp_layer_types, or else first_k_dense_replace.
+int64_t leading_dense_layers(CheckpointMap& m) {
+  const std::vector<std::string>* const kinds = m.config.get_strings("mlp_layer_types");
+  int64_t dense = 0;
+  if (kinds != nullptr) {
+    while (dense < std::ssize(*kinds) && (*kinds)[static_cast<size_t>(dense)] == "dense") ++dense;
+    const auto sparse = std::count(kinds->begin() + dense, kinds->end(), "sparse");
+    m.config.require(std::ssize(*kinds) == m.layer_count() && dense + sparse == m.layer_count(),
+                     "these mlp_layer_types");
+  }
+  if (kinds != nullptr) return dense;
+  return m.config.get_int("first_k_dense_replace", 0, 0, m.layer_count());
+}
+
+}  // namespace
+
+void map_deepseek_experts(CheckpointMap& m, DeepseekRouting routing, const ExpertNames& names) {
   const bool second = routing == DeepseekRouting::v2;
   const int64_t experts = m.config.need_int("n_routed_experts", 1, 65536);
-  const int64_t dense = m.config.get_int("first_k_dense_replace", 0, 0, m.layer_count());
+  const int64_t dense = leading_dense_layers(m);
   m.config.require(m.config.get_int("moe_layer_freq", 1, 1, 1 << 20) == 1, "this moe_layer_freq");
   m.keys.set_int("leading_dense_block_count", dense);
   m.keys.set_int("expert_count", experts);
@@ -80,8 +99,9 @@ void map_deepseek_experts(CheckpointMap& m, DeepseekRouting routing) {
   m.keys.set_int("expert_shared_count", m.config.get_int("n_shared_experts", 0, 0, 1024));
   m.keys.set_float("expert_weights_scale", m.config.get_float("routed_scaling_factor", 1.0));
   m.keys.set_bool("expert_weights_norm", m.config.get_bool("norm_topk_prob", !second));
-  const std::string scoring =
+  std::string scoring =
       m.config.get_string("scoring_func", routing == DeepseekRouting::v3 ? "sigmoid" : "softmax");
+  if (scoring == "noaux_tc") scoring = "sigmoid";  // dots.llm1 has the method under this key
   m.config.require(scoring == "sigmoid" || scoring == "softmax", "this scoring_func");
   m.keys.set_int("expert_gating_func", scoring == "sigmoid" ? 2 : 1);
   const std::string choice = m.config.get_string("topk_method", second ? "greedy" : "noaux_tc");
@@ -101,7 +121,7 @@ void map_deepseek_experts(CheckpointMap& m, DeepseekRouting routing) {
   for (int64_t i = dense; i < m.layer_count(); ++i) {
     m.tensors.copy(layer_name(i, "mlp.gate.e_score_correction_bias"),
                    block_name(i, "exp_probs_b.bias"));
-    add_experts(m.tensors, i, "mlp.experts", experts);
+    add_experts(m.tensors, i, "mlp.experts", experts, names);
   }
   // Layers that predict further tokens, but without the tensors of such, or too many.
   const int64_t all = m.config.get_int("num_hidden_layers", 0, 0, 1024) +

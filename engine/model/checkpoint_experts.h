@@ -32,7 +32,7 @@ void add_transposed_experts(CheckpointTensors& tensors, int64_t layer, const std
 int64_t map_expert_counts(CheckpointMap& m);
 /// Experts, routers and shared experts as DeepSeek's configurations and checkpoints have them,
 /// which others took over. Leaves out layers behind layer_count(). `routing`: what holds
-/// where the configuration does not say.
-void map_deepseek_experts(CheckpointMap& m, DeepseekRouting routing);
+/// where the configuration does not say. `names`: of an expert's matrices.
+void map_deepseek_experts(CheckpointMap& m, DeepseekRouting routing, const ExpertNames& names = {});
 
 }  // namespace infer

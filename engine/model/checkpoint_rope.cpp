@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "engine/core/file.h"
+#include "engine/core/log.h"
 #include "engine/core/portable_math.h"
 
 namespace infer {
@@ -83,8 +84,8 @@ std::string rope_section(const CheckpointConfig& config) {
 
 int64_t map_rope(CheckpointMap& m, const Family& family, int64_t head_dim) {
   const std::string section = rope_section(m.config);
-  const double base =
-      m.config.get_float(section + "rope_theta", m.config.get_float("rope_theta", 10000.0));
+  const double base = m.config.get_float(section + "rope_theta",
+                                         m.config.get_float("rope_theta", family.rope_base));
   const double share = m.config.get_float(section + "partial_rotary_factor",
                                           m.config.get_float("partial_rotary_factor", 1.0));
   if (!(share > 0 && share <= 1)) {
@@ -106,6 +107,10 @@ int64_t map_rope(CheckpointMap& m, const Family& family, int64_t head_dim) {
                              m.config.source(), section, factor));
     return 0;
   }
+  // Layers with a window have the plain form.
+  const std::string local =
+      m.config.get_string("rope_parameters.sliding_attention.rope_type", "default");
+  m.config.require(local == "default", "RoPE scaling in sliding_attention");
   if (type == "linear") {
     m.keys.set_string("rope.scaling.type", "linear");
     m.keys.set_float("rope.scaling.factor", factor);
@@ -115,12 +120,18 @@ int64_t map_rope(CheckpointMap& m, const Family& family, int64_t head_dim) {
     // Frequencies are those of the whole head; pairs beyond the share stand still.
     constexpr float kStill = 1e30f;
     std::vector<float> factors(static_cast<size_t>(dims / 2), kStill);
-    std::fill_n(factors.begin(), rotated / 2, 1.0f);
+    std::fill_n(factors.begin(), rotated / 2, static_cast<float>(factor));
     m.tensors.put_values("rope_freqs.weight", std::move(factors));
   } else if (type == "llama3") {
     llama3_factors(m, section, base, dims);
   } else {
     // "dynamic" begins beyond the context that the model was trained for, which is the one written.
+    if (type == "dynamic") {
+      log(LogLevel::warning,
+          "{}: RoPE scaling 'dynamic' is not applied: texts of more than {} tokens make little "
+          "sense",
+          m.config.source(), m.config.get_int("max_position_embeddings", 0, 0, kMaxContext));
+    }
     // "mrope" rotates parts of a head by three positions, which are one for texts (Wang et al.
     // 2024).
     const bool long_short = family.long_rope && (type == "longrope" || type == "su");

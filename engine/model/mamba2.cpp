@@ -8,6 +8,8 @@ namespace {
 
 constexpr int64_t kMaxSize = int64_t{1} << 20;
 constexpr int64_t kMostHeads = 4096;
+/// A step is never so long.
+constexpr float kLargestStep = 1e6f;
 
 }  // namespace
 
@@ -69,6 +71,9 @@ Mamba2Sizes read_mamba2_sizes(CheckpointMap& m) {
   sizes.state = m.config.need_int("mamba_d_state", 1, kMaxSize);
   sizes.groups = m.config.get_int("mamba_n_groups", 1, 1, sizes.heads);
   sizes.taps = m.config.get_int("mamba_d_conv", 4, 2, kMostTaps);
+  const std::vector<float> limits = m.config.get_floats("time_step_limit");
+  const bool open = limits.size() != 2 || (limits[0] == 0 && limits[1] >= kLargestStep);
+  m.config.require(open, "this time_step_limit");
   return sizes;
 }
 

@@ -9,7 +9,7 @@ namespace infer {
 bool is_matrix(const std::string& name, std::span<const int64_t> shape) {
   const auto rank = shape.size() - static_cast<size_t>(std::ranges::count(shape, 1));
   return rank > 1 && !name.ends_with("_norm.weight") && !name.ends_with(".bias") &&
-         !name.ends_with("ffn_gate_inp.weight") && !name.ends_with("conv1d.weight") &&
+         !name.ends_with("ffn_gate_inp.weight") && name.find("conv1d") == std::string::npos &&
          !name.ends_with("shortconv.conv.weight");
 }
 

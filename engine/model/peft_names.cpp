@@ -51,6 +51,11 @@ const Known kModules[] = {
     {"feed_forward.shared_expert.gate_proj", {"ffn_gate_shexp"}},
     {"feed_forward.shared_expert.up_proj", {"ffn_up_shexp"}},
     {"feed_forward.shared_expert.down_proj", {"ffn_down_shexp"}},
+    {"self_attn.f_a_proj", {"ssm_f_a"}},
+    {"self_attn.f_b_proj", {"ssm_f_b"}},
+    {"self_attn.g_a_proj", {"ssm_g_a"}},
+    {"self_attn.g_b_proj", {"ssm_g_b"}},
+    {"self_attn.b_proj", {"ssm_beta"}},
     {"conv.in_proj", {"shortconv.in_proj"}},
     {"conv.out_proj", {"shortconv.out_proj"}},
 };

@@ -47,6 +47,15 @@ struct RopeSpec {
   int32_t temperature_offset = 0;
 };
 
+/// The same pairs turned from another base without scaling, as layers with a window have it.
+inline RopeSpec unscaled(const RopeSpec& spec, double base) {
+  RopeSpec plain;
+  plain.pairs = spec.pairs;
+  plain.base = base;
+  plain.of_pairs = spec.of_pairs;
+  return plain;
+}
+
 /// True if a model loaded with this context (tokens) uses the factors for long contexts.
 inline bool uses_long_factors(const RopeSpec& spec, int64_t context) {
   return spec.long_factors >= 0 && static_cast<double>(context) > spec.original_context;

@@ -43,10 +43,8 @@ void SharedKvDecoder::read_layers(HparamReader& r, const Absent& absent) {
                         r.metadata().source(), key, head, found));
     }
   }
-  RopeSpec local = info_.ropes[0];
-  local.base = r.get_float("rope.freq_base_swa", 10000.0);
+  RopeSpec local = unscaled(info_.ropes[0], r.get_float("rope.freq_base_swa", 10000.0));
   local.pairs = static_cast<int32_t>(r.get_int("rope.dimension_count_swa", narrow, 2, narrow) / 2);
-  local.factors = -1;
   info_.ropes.push_back(local);
   const auto window =
       static_cast<int32_t>(r.get_int("attention.sliding_window", 512, 1, INT32_MAX));

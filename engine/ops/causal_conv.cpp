@@ -12,16 +12,19 @@ Result<std::vector<OutputDesc>> infer(const OpParams& params, InputDescs in, con
   const TensorDesc& w = in[1]->desc;
   const int64_t channels = x.shape[0];
   const int64_t taps = w.shape[0];
+  const int64_t at = std::get<op::CausalConv>(params).at;
   const bool bias =
       in[2] == nullptr || (in[2]->desc.type == DType::f32 && in[2]->desc.shape[0] == channels);
   INFER_CHECK_R(check_shape("causal_conv",
                             x.type == DType::f32 && x.shape[1] == 1 && w.type == DType::f32 &&
-                                w.shape[1] == channels && taps >= 2 && taps <= kMostTaps && bias,
-                            "x f32 [channels, 1, rows], w f32 [2 to 16 taps, channels], bias f32 "
-                            "[channels]",
+                                w.shape[1] * w.shape[2] == channels &&
+                                (w.shape[1] == 1 || w.shape[2] == 1) && taps >= 2 &&
+                                taps <= kMostTaps && bias && at >= 0 && at % kStatePad == 0,
+                            "x f32 [channels, 1, rows], w f32 [2 to 16 taps, channels] or [taps, "
+                            "1, channels], bias f32 [channels]",
                             in));
   const int32_t layer = std::get<op::CausalConv>(params).kv_layer;
-  INFER_CHECK_R(check_state("causal_conv", in, 3, kv, layer, (taps - 1) * channels));
+  INFER_CHECK_R(check_state("causal_conv", in, 3, kv, layer, at + (taps - 1) * channels));
   return std::vector{made(DType::f32, channels, 1, *in[0])};
 }
 
@@ -34,10 +37,10 @@ void reference(const RefCall& call) {
   const int64_t taps = w.desc.shape[0];
   for (int64_t r = 0; r < x.desc.shape[2]; ++r) {
     const int64_t slot = *call.inputs[3].row<int32_t>(0, r);
-    float* before = state_of(call, p.kv_layer, 3, r);
+    float* before = state_of(call, p.kv_layer, 3, r) + p.at;
     for (int64_t c = 0; c < channels; ++c) {
       const float now = x.row<float>(0, r)[c];
-      const float* weights = w.row<float>(c, 0);
+      const float* weights = w.desc.shape[1] == 1 ? w.row<float>(0, c) : w.row<float>(c, 0);
       double sum = bias.data == nullptr ? 0.0 : bias.row<float>(0, 0)[c];
       for (int64_t j = 0; j < taps; ++j) {
         const int64_t s = slot - (taps - 1) + j;
@@ -58,24 +61,28 @@ void cases(std::vector<OpCase>& all) {
     int64_t taps;
     bool bias;
     bool silu;
+    int64_t at;
+    bool apart;  ///< weights [taps, 1, channels]
   };
-  for (const Shape& shape : {Shape{64, 4, true, true},
-                             {131, 3, false, false},
-                             {7, 2, true, false},
-                             {300, 5, false, true}}) {
+  for (const Shape& shape : {Shape{64, 4, true, true, 0, false},
+                             {131, 3, false, false, 48, true},
+                             {7, 2, true, false, 0, false},
+                             {300, 5, false, true, 0, false}}) {
     for (const auto& [rows, sequences] : {std::pair{1, 1}, {2, 1}, {3, 3}, {33, 2}, {70, 1}}) {
       OpCase c;
       c.name = std::to_string(shape.taps) + " taps of " + std::to_string(shape.channels) +
                " rows " + std::to_string(rows) + " sequences " + std::to_string(sequences);
       c.rows = rows;
       c.sequences = sequences;
-      c.kv.layers = {state_shape((shape.taps - 1) * shape.channels)};
+      c.kv.layers = {state_shape(shape.at + (shape.taps - 1) * shape.channels)};
       c.build = [shape](CaseBuilder& b) {
         GraphBuilder& g = b.graph();
         const ValueId x = g.slice(b.activations(shape.channels + 5), 2, shape.channels);
-        const ValueId w = b.weight(DType::f32, shape.taps, shape.channels);
+        const int64_t n = shape.channels;
+        const ValueId w = shape.apart ? b.weight(DType::f32, shape.taps, 1, n)
+                                      : b.weight(DType::f32, shape.taps, n);
         const ValueId bias = shape.bias ? b.weight(DType::f32, shape.channels) : kNoValue;
-        g.output(g.add(op::CausalConv{0, shape.silu},
+        g.output(g.add(op::CausalConv{0, shape.silu, shape.at},
                        {x, w, bias, g.input(StepInput::slots), g.input(StepInput::sequences)}));
       };
       all.push_back(std::move(c));

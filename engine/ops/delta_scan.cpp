@@ -15,16 +15,18 @@ Result<std::vector<OutputDesc>> infer(const OpParams& params, InputDescs in, con
   const int64_t heads = v.shape[1];
   const auto one_each = [&](size_t i) {
     const TensorDesc& x = in[i]->desc;
-    return x.type == DType::f32 && x.shape[0] * (i < 5 ? x.shape[1] : 1) == heads;
+    const int64_t each = p.by_channel && (i == 3 || i == 6) ? q.shape[0] : 1;
+    return x.type == DType::f32 && x.shape[0] * (i < 5 ? x.shape[1] : 1) == each * heads;
   };
-  INFER_CHECK_R(check_shape("delta_scan",
-                            q.type == DType::f32 && in[1]->desc.type == DType::f32 &&
-                                v.type == DType::f32 && q.same_shape(in[1]->desc) &&
-                                heads % q.shape[1] == 0 && one_each(3) && one_each(4) &&
-                                one_each(5) && one_each(6) && p.at >= 0 && p.at % kStatePad == 0,
-                            "q, k f32 [k_dim, key heads, rows], v f32 [v_dim, heads, rows], step, "
-                            "write, a, bias of heads",
-                            in));
+  const bool by_channel = !p.by_channel || in[3]->desc.shape[0] == q.shape[0];
+  INFER_CHECK_R(check_shape(
+      "delta_scan",
+      q.type == DType::f32 && in[1]->desc.type == DType::f32 && v.type == DType::f32 &&
+          q.same_shape(in[1]->desc) && heads % q.shape[1] == 0 && one_each(3) && one_each(4) &&
+          one_each(5) && one_each(6) && by_channel && p.at >= 0 && p.at % kStatePad == 0,
+      "q, k f32 [k_dim, key heads, rows], v f32 [v_dim, heads, rows], step, "
+      "write, a, bias of heads, or step, bias of each one's channels",
+      in));
   INFER_CHECK_R(check_state("delta_scan", in, 7, kv, p.kv_layer,
                             p.at + scan_state(heads, q.shape[0], v.shape[0])));
   return std::vector{made(DType::f32, v.shape[0], heads, *in[2])};
@@ -37,20 +39,25 @@ void reference(const RefCall& call) {
   const TensorRef& v = call.inputs[2];
   const int64_t heads = v.desc.shape[1];
   const int64_t key_heads = q.desc.shape[1];
+  const int64_t dim = q.desc.shape[0];
+  std::vector<double> decays(static_cast<size_t>(dim));
   for (int64_t r = 0; r < v.desc.shape[2]; ++r) {
     float* states = state_of(call, p.kv_layer, 7, r) + p.at;
     for (int64_t h = 0; h < heads; ++h) {
       const int64_t from = p.tiled ? h % key_heads : h / (heads / key_heads);
-      const double step = softplus(static_cast<double>(of_head(call.inputs[3], h, r)) +
-                                   call.inputs[6].row<float>(0, 0)[h]);
+      for (int64_t i = 0; i < dim; ++i) {
+        const double step =
+            p.by_channel ? call.inputs[3].row<float>(h, r)[i] : of_head(call.inputs[3], h, r);
+        const float bias = call.inputs[6].row<float>(0, 0)[p.by_channel ? h * dim + i : h];
+        decays[static_cast<size_t>(i)] =
+            std::exp(call.inputs[5].row<float>(0, 0)[h] * softplus(step + bias));
+      }
       const double beta = 1 / (1 + std::exp(-static_cast<double>(of_head(call.inputs[4], h, r))));
-      const ReferenceScan scan{states + scan_state(h, q.desc.shape[0], v.desc.shape[0]),
-                               q.desc.shape[0], v.desc.shape[0],
-                               std::exp(call.inputs[5].row<float>(0, 0)[h] * step),
-                               *call.inputs[7].row<int32_t>(0, r) == 0};
+      const ReferenceScan scan{states + scan_state(h, dim, v.desc.shape[0]), dim, v.desc.shape[0],
+                               decays, *call.inputs[7].row<int32_t>(0, r) == 0};
       const float* keys = k.row<float>(from, r);
       const float* queries = q.row<float>(from, r);
-      const double met = dot_f64(keys, queries, q.desc.shape[0]) * p.k_scale * p.q_scale;
+      const double met = dot_f64(keys, queries, dim) * p.k_scale * p.q_scale;
       for (int64_t c = 0; c < v.desc.shape[0]; ++c) {
         const double change = beta * (v.row<float>(h, r)[c] - p.k_scale * scan.read(keys, c));
         call.outputs[0].row<float>(h, r)[c] =
@@ -64,13 +71,15 @@ void reference(const RefCall& call) {
 struct Shape {
   int64_t k_dim, key_heads, v_dim, heads;
   bool tiled;
+  bool by_channel;
 };
 
 void add_case(std::vector<OpCase>& all, const Shape& shape, int64_t rows, int32_t sequences) {
   OpCase c;
   c.name = std::to_string(shape.heads) + ":" + std::to_string(shape.key_heads) + " heads of " +
-           std::to_string(shape.k_dim) + " x " + std::to_string(shape.v_dim) + " rows " +
-           std::to_string(rows) + " sequences " + std::to_string(sequences);
+           std::to_string(shape.k_dim) + " x " + std::to_string(shape.v_dim) +
+           (shape.by_channel ? " by channel" : "") + " rows " + std::to_string(rows) +
+           " sequences " + std::to_string(sequences);
   c.rows = rows;
   c.sequences = sequences;
   c.tolerance = 1e-10;
@@ -89,29 +98,34 @@ void add_case(std::vector<OpCase>& all, const Shape& shape, int64_t rows, int32_
     const int64_t groups = shape.tiled ? 1 : shape.key_heads;
     const int64_t each = shape.heads / groups;
     const ValueId both = g.split_heads(b.activations(2 * shape.heads), groups);
+    const int64_t channels = shape.by_channel ? shape.k_dim * shape.heads : shape.heads;
+    const ValueId step = shape.by_channel ? g.split_heads(b.activations(channels), shape.heads)
+                                          : g.slice(both, each, each);
     const ValueId a = b.decays(shape.heads);
     const float root = 1.0f / std::sqrt(static_cast<float>(shape.k_dim));
-    const op::DeltaScan params{1, kBefore, root * root, root, shape.tiled};
+    const op::DeltaScan params{1, kBefore, root * root, root, shape.tiled, shape.by_channel};
     const op::RmsNorm unit{1e-6f};
-    g.output(g.add(params, {g.add(unit, {q, kNoValue}), g.add(unit, {k, kNoValue}), v,
-                            g.slice(both, each, each), g.slice(both, 0, each), a,
-                            b.weight(DType::f32, shape.heads), g.input(StepInput::slots),
-                            g.input(StepInput::sequences)}));
+    g.output(g.add(params, {g.add(unit, {q, kNoValue}), g.add(unit, {k, kNoValue}), v, step,
+                            g.slice(both, 0, each), a, b.weight(DType::f32, channels),
+                            g.input(StepInput::slots), g.input(StepInput::sequences)}));
   };
   all.push_back(std::move(c));
 }
 
 void cases(std::vector<OpCase>& all) {
-  for (const Shape& shape : {Shape{16, 2, 16, 4, true},
-                             {16, 2, 16, 4, false},
-                             {37, 1, 19, 3, false},
-                             {128, 2, 128, 4, true},
-                             {64, 3, 80, 3, false}}) {
+  for (const Shape& shape : {Shape{16, 2, 16, 4, true, false},
+                             {16, 2, 16, 4, false, false},
+                             {37, 1, 19, 3, false, false},
+                             {128, 2, 128, 4, true, false},
+                             {64, 3, 80, 3, false, false},
+                             {37, 2, 19, 4, true, true},
+                             {128, 3, 128, 3, false, true}}) {
     for (const auto& [rows, sequences] : {std::pair{1, 1}, {2, 1}, {3, 3}, {33, 2}}) {
       add_case(all, shape, rows, sequences);
     }
   }
-  add_case(all, {32, 2, 48, 6, false}, 130, 1);
+  add_case(all, {32, 2, 48, 6, false, false}, 130, 1);
+  add_case(all, {64, 2, 48, 2, false, true}, 130, 1);
 }
 
 }  // namespace

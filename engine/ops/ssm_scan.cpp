@@ -40,8 +40,10 @@ void reference(const RefCall& call) {
     for (int64_t h = 0; h < heads; ++h) {
       const int64_t group = h / (heads / b.desc.shape[1]);
       const double step = softplus(call.inputs[3].row<float>(0, r)[h] + of_head(5, h));
+      const std::vector<double> decays(static_cast<size_t>(b.desc.shape[0]),
+                                       std::exp(of_head(4, h) * step));
       const ReferenceScan scan{states + scan_state(h, b.desc.shape[0], x.desc.shape[0]),
-                               b.desc.shape[0], x.desc.shape[0], std::exp(of_head(4, h) * step),
+                               b.desc.shape[0], x.desc.shape[0], decays,
                                *call.inputs[7].row<int32_t>(0, r) == 0};
       const float* write = b.row<float>(group, r);
       const float* read = c.row<float>(group, r);

@@ -225,6 +225,63 @@ TEST_CASE("configurations as published files have them") {
           "kv_lora_rank", StatusCode::bad_file);
 }
 
+TEST_CASE("what a configuration leaves out is as its family has it") {
+  const auto value = [](std::string config, const std::string& key) {
+    const TempDir dir;
+    write_checkpoint(dir, config, small_llama());
+    const auto source = open_weights(dir.path(""));
+    REQUIRE_MESSAGE(source.has_value(), source.error().message());
+    return (*source)->metadata().get_float(key).value().value_or(0);
+  };
+  const auto of = [](const std::string& architecture, const std::string& more = "") {
+    std::string config = small_config(more);
+    return config.replace(config.find("Llama"), 5, architecture);
+  };
+  CHECK(value(of("Llama"), "llama.rope.freq_base") == 10000);
+  CHECK(value(of("SmolLM3"), "smollm3.rope.freq_base") == 2e6);
+  CHECK(value(of("SmolLM3", R"("rope_theta": 5000.0)"), "smollm3.rope.freq_base") == 5000);
+  // Gemma 4 as transformers writes it: layers that see everything are described one by one.
+  const auto gemma = [&](const char* layers) {
+    return of("Gemma4", std::string(R"("head_dim": 2, "num_key_value_heads": 2,
+        "layer_types": ["sliding_attention", "full_attention"], "per_layer_config": )") +
+                            layers);
+  };
+  CHECK(value(gemma(R"({"1": {"head_dim": 4}})"), "gemma4.attention.key_length") == 4);
+  CHECK(value(gemma("{}"), "gemma4.attention.key_length") == 2);
+  refused(opened(gemma(R"({"0": {"head_dim": 2}, "1": {"head_dim": 4}})")),
+          "per_layer_config.1.head_dim");
+}
+
+TEST_CASE("what would be computed otherwise is refused") {
+  const auto of = [](const std::string& architecture, const std::string& more) {
+    return opened(R"({"architectures": [")" + architecture + R"(ForCausalLM"], "hidden_size": 8,
+        "intermediate_size": 12, "num_hidden_layers": 2, "num_attention_heads": 2,
+        "max_position_embeddings": 64, )" +
+                  more + "}");
+  };
+  refused(of("Llama", R"("rope_parameters": {"full_attention": {"rope_theta": 1e6},
+              "sliding_attention": {"rope_type": "linear", "factor": 2.0}})"),
+          "sliding_attention");
+  const std::string mamba = R"("mamba_n_heads": 2, "mamba_d_head": 8, "mamba_d_state": 4)";
+  refused(of("GraniteMoeHybrid", mamba + R"(, "shared_intermediate_size": 12,
+              "layer_types": ["mamba", "mamba"], "time_step_limit": [0.0, 0.4])"),
+          "time_step_limit");
+  refused(of("FalconH1", mamba + R"(, "mamba_proj_bias": true)"), "mamba_proj_bias");
+  refused(of("FalconH1", mamba + R"(, "projectors_bias": true)"), "projectors_bias");
+  refused(of("Llama4", R"("num_local_experts": 2, "intermediate_size_mlp": 12, "layer_types":
+              ["full_attention", "chunked_attention"])"),
+          "layer_types");
+  refused(of("Ernie4_5_Moe", R"("moe_norm_min": 0.9)"), "moe_norm_min");
+  refused(of("MiMoV2Flash", R"("head_dim": 4, "v_head_dim": 4, "rope_parameters":
+              {"full_attention": {"partial_rotary_factor": 0.5},
+               "sliding_attention": {"partial_rotary_factor": 1.0}})"),
+          "partial_rotary_factor");
+  refused(of("KimiLinear", R"("qk_rope_head_dim": 4, "mla_use_nope": false)"), "mla_use_nope");
+  refused(of("KimiLinear", R"("qk_rope_head_dim": 4, "linear_attn_config": {"head_dim": 4,
+              "num_heads": 3})"),
+          "linear_num_heads");
+}
+
 TEST_CASE("kinds of layers that are unknown or not one for each layer are refused") {
   refused(opened(R"({"architectures": ["NemotronHForCausalLM"], "hidden_size": 8,
     "num_attention_heads": 2, "max_position_embeddings": 64, "intermediate_size": 12,

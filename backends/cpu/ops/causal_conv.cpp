@@ -20,14 +20,16 @@ void run_block(const CpuCall& call, int64_t first, int64_t channels) {
   const int64_t kept = taps - 1;
   float w[kMostTaps * kBlock];  // tap by tap
   for (int64_t c = 0; c < channels; ++c) {
-    const float* of_channel = call.inputs[1].row<float>(first + c, 0);
+    const float* of_channel = call.inputs[1].desc.shape[1] == 1
+                                  ? call.inputs[1].row<float>(0, first + c)
+                                  : call.inputs[1].row<float>(first + c, 0);
     for (int64_t j = 0; j < taps; ++j) w[j * kBlock + c] = of_channel[j];
   }
   const float* before[kMostTaps];
   RowStates row_states(pages, at.k_offset);
   for (int64_t r = 0; r < x.desc.shape[2]; ++r) {
     const int64_t slot = *call.inputs[3].row<int32_t>(0, r);
-    float* state = pages.state(*call.inputs[4].row<int32_t>(0, r), at.k_offset) + first;
+    float* state = pages.state(*call.inputs[4].row<int32_t>(0, r), at.k_offset) + p.at + first;
     for (int64_t j = 0; j < kept; ++j) {
       const int64_t s = slot - kept + j;
       before[j] = s < 0 ? nullptr : state + s % kept * all;
@@ -39,7 +41,7 @@ void run_block(const CpuCall& call, int64_t first, int64_t channels) {
         channels);
     if (float* to = row_states.after_row(*call.inputs[4].row<int32_t>(0, r)); to != nullptr) {
       for (int64_t j = 0; j < kept; ++j) {
-        std::memcpy(to + first + j * all, state + j * all,
+        std::memcpy(to + p.at + first + j * all, state + j * all,
                     static_cast<size_t>(channels) * sizeof(float));
       }
     }

@@ -10,7 +10,7 @@ namespace {
 
 /// N vectors of columns at once; the last one may have fewer than kW that count. A sum over rows
 /// has one order, whether it is made on its own or while the token before writes.
-template <int N, bool kCorrects>
+template <int N, bool kCorrects, bool kByRow>
 void scan_columns(const ScanToken& t, const ScanToken* next, float* sums, int64_t at,
                   int64_t count) {
   float* const state = t.state + at;
@@ -21,6 +21,10 @@ void scan_columns(const ScanToken& t, const ScanToken* next, float* sums, int64_
     if constexpr (kCorrects) found[n] = fma(w, s, found[n]);
     result[n] = fma(r, s, result[n]);
   };
+  // With a decay for each row, what meets S has it as a factor.
+  const auto met_by = [](const ScanToken& token, const float* x, int64_t i) {
+    return F::set(kByRow ? x[i] * token.decays[i] : x[i]);
+  };
   if (t.met_state) {
     for (int n = 0; n < N; ++n) {
       found[n] = F::load(sums + at + n * kW);
@@ -28,20 +32,21 @@ void scan_columns(const ScanToken& t, const ScanToken* next, float* sums, int64_
     }
   } else if (!t.first) {
     for (int64_t i = 0; i < t.rows; ++i) {
-      const F w = F::set(t.write[i]);
-      const F r = F::set(t.read[i]);
+      const F w = met_by(t, t.write, i);
+      const F r = met_by(t, t.read, i);
       for (int n = 0; n < N; ++n) meet(F::load(state + i * t.pitch + n * kW), w, r, n);
     }
   }
   const F gain = F::set(t.gain);
-  const F correction = F::set(-t.decay * t.write_scale);
+  const float whole = kByRow ? 1.0f : t.decay;
+  const F correction = F::set(-whole * t.write_scale);
   F change[N];
   for (int n = 0; n < N; ++n) {
     const int64_t left = count - n * kW;
     const float* const from = t.v + at + n * kW;
     const F v = left < kW ? load_part(from, left) : F::load(from);
     change[n] = gain * (kCorrects ? fma(correction, found[n], v) : v);
-    F out = fma(F::set(t.met), change[n], result[n] * F::set(t.decay * t.read_scale));
+    F out = fma(F::set(t.met), change[n], result[n] * F::set(whole * t.read_scale));
     out = fma(F::set(t.pass), v, out);
     float* const to = t.out + at + n * kW;
     if (left < kW) {
@@ -51,8 +56,8 @@ void scan_columns(const ScanToken& t, const ScanToken* next, float* sums, int64_
     }
     change[n] = change[n] * F::set(t.write_scale);
   }
-  const F decay = F::set(t.decay);
   const auto written = [&](int64_t i, F w, int n) {
+    const F decay = F::set(kByRow ? t.decays[i] : t.decay);
     float* const place = state + i * t.pitch + n * kW;
     const F s = fma(w, change[n], t.first ? F::zero() : F::load(place) * decay);
     s.store(place);
@@ -68,8 +73,8 @@ void scan_columns(const ScanToken& t, const ScanToken* next, float* sums, int64_
   for (int n = 0; n < N; ++n) found[n] = result[n] = F::zero();
   for (int64_t i = 0; i < t.rows; ++i) {
     const F w = F::set(t.write[i]);
-    const F next_write = F::set(next->write[i]);
-    const F next_read = F::set(next->read[i]);
+    const F next_write = met_by(*next, next->write, i);
+    const F next_read = met_by(*next, next->read, i);
     for (int n = 0; n < N; ++n) meet(written(i, w, n), next_write, next_read, n);
   }
   for (int n = 0; n < N; ++n) {
@@ -78,18 +83,46 @@ void scan_columns(const ScanToken& t, const ScanToken* next, float* sums, int64_
   }
 }
 
-template <bool kCorrects>
+template <bool kCorrects, bool kByRow>
 void scan_all(const ScanToken& t, const ScanToken* next, float* sums, int64_t columns) {
   constexpr int kMost = kW == 16 ? 4 : 2;
   int64_t at = 0;
   for (; columns - at > (kMost - 1) * kW; at += kMost * kW) {
-    scan_columns<kMost, kCorrects>(t, next, sums, at, columns - at);
+    scan_columns<kMost, kCorrects, kByRow>(t, next, sums, at, columns - at);
   }
-  for (; at < columns; at += kW) scan_columns<1, kCorrects>(t, next, sums, at, columns - at);
+  for (; at < columns; at += kW) {
+    scan_columns<1, kCorrects, kByRow>(t, next, sums, at, columns - at);
+  }
 }
 
 void scan(const ScanToken& t, const ScanToken* next, float* sums, int64_t columns) {
-  t.corrects ? scan_all<true>(t, next, sums, columns) : scan_all<false>(t, next, sums, columns);
+  if (!t.corrects) return scan_all<false, false>(t, next, sums, columns);
+  t.decays == nullptr ? scan_all<true, false>(t, next, sums, columns)
+                      : scan_all<true, true>(t, next, sums, columns);
+}
+
+/// log(1 + u) for 0 ≤ u ≤ 1, which is 2·atanh(s) of s = u / (2 + u): s times the series of
+/// 2·s^(2i) / (2i + 1), whose rest is below 3·10⁻⁹ of it since s is at most 1/3.
+F log1p_of(F u) {
+  constexpr int kTerms = 8;
+  const F s = u / (F::set(2.0f) + u);
+  const F square = s * s;
+  F sum = F::set(2.0f / (2 * kTerms - 1));
+  for (int i = kTerms - 2; i >= 0; --i) {
+    sum = fma(sum, square, F::set(2.0f / static_cast<float>(2 * i + 1)));
+  }
+  return s * sum;
+}
+
+void decays(const float* step, const float* bias, float a, float* out, int64_t n) {
+  const auto of = [&](F x) {
+    const F size = F::max(x, F::zero() - x);
+    return exp(F::set(a) * (F::max(x, F::zero()) + log1p_of(exp(F::zero() - size))));
+  };
+  int64_t i = 0;
+  for (; i + kW <= n; i += kW) of(F::load(step + i) + F::load(bias + i)).store(out + i);
+  if (i == n) return;
+  store_part(out + i, of(load_part(step + i, n - i) + load_part(bias + i, n - i)), n - i);
 }
 
 F conv_sum(const ConvToken& t, int64_t i, F x, F bias, int64_t count) {
@@ -119,7 +152,7 @@ void conv(const ConvToken& t, int64_t channels) {
   store_part(t.keep + i, x, left);
 }
 
-constexpr RecurrentOps kRecurrentOps{clean<scan>, clean<conv>};
+constexpr RecurrentOps kRecurrentOps{clean<scan>, clean<conv>, clean<decays>};
 
 }  // namespace
 }  // namespace infer::cpu

@@ -17,6 +17,7 @@ void record(const NodeCall& call) {
   const Operand& x = call.inputs[0];
   const Operand& y = call.outputs[0];
   const int64_t taps = call.inputs[1].dim(0);
+  const int64_t offset = at.k_offset + p.at * int64_t{sizeof(float)};
   const int64_t sharing = std::min(x.dim(2), kSequencesAtOnce);
   call.recorder.launch(taps <= kFewTaps ? "causal_conv_4" : "causal_conv_16",
                        CausalConvParams{.step = call.step,
@@ -30,7 +31,7 @@ void record(const NodeCall& call) {
                                         .x_stride = x.stride(2),
                                         .y_stride = y.stride(2),
                                         .kind = static_cast<uint32_t>(at.kind),
-                                        .offset = static_cast<uint32_t>(at.k_offset),
+                                        .offset = static_cast<uint32_t>(offset),
                                         .taps = static_cast<uint32_t>(taps),
                                         .silu = p.silu ? 1u : 0u,
                                         .sharing = static_cast<uint32_t>(sharing)},

@@ -8,8 +8,8 @@
 // of four. Block z of n does this for the sequences whose number modulo n is z.
 namespace infer::cuda {
 
-/// kGroups: groups of four rows of a thread.
-template <uint32_t kGroups>
+/// kGroups: groups of four rows of a thread. kByChannel: as in op::DeltaScan.
+template <uint32_t kGroups, bool kByChannel>
 class Scan {
  public:
   static constexpr uint32_t kRows = kGroups * 4 * kScanParts;
@@ -28,6 +28,7 @@ class Scan {
     // before, which others may still need.
     INFER_SHARED(float, written, 3 * kRows);
     INFER_SHARED(float, wanted, 3 * kRows);
+    INFER_SHARED(float, decays, kByChannel ? 3 * kRows : 1);  // of each row of S
     // Sums of the parts, of two rows in turn.
     INFER_SHARED(float, found_parts, 2 * kScanThreads);
     INFER_SHARED(float, result_parts, 2 * kScanThreads);
@@ -36,7 +37,7 @@ class Scan {
     if (r >= rows_) return;
     const bool corrects = p_.gain != 0;
     const float a = Global<const float>(p_.a)[head_];
-    const float bias = Global<const float>(p_.bias)[head_];
+    const float bias = kByChannel ? 0.0f : Global<const float>(p_.bias)[head_];
     const float pass = p_.pass != 0 ? Global<const float>(p_.pass)[head_] : 0.0f;
     const auto stage = [&](const Token& t, uint32_t turn) {
 #pragma unroll
@@ -45,6 +46,7 @@ class Scan {
         if (e >= kRows) continue;
         written[turn * kRows + e] = t.written[i];
         wanted[turn * kRows + e] = t.wanted[i];
+        if constexpr (kByChannel) decays[turn * kRows + e] = t.decays[i];
       }
     };
     Token token = token_of(r);
@@ -66,10 +68,19 @@ class Scan {
       }
       if (slot_of(r) == 0) clear();
       const float size = softplus_of(token.size + bias);
-      const float decay = exp_of(a * size);
+      const float decay = kByChannel ? 1.0f : exp_of(a * size);
       const float gain = corrects ? sigmoid_of(token.gain) : size;
 
       const uint32_t from = turn * kRows + part_ * 4;
+      if constexpr (kByChannel) {
+#pragma unroll
+        for (uint32_t j = 0; j < kGroups; ++j) {
+          const float4 d = load_shared<float4>(decays, from + j * 4 * kScanParts);
+          const float ds[4] = {d.x, d.y, d.z, d.w};
+#pragma unroll
+          for (uint32_t e = 0; e < 4; ++e) state_[j * 4 + e] = state_[j * 4 + e] * ds[e];
+        }
+      }
       float found[4] = {};
       float result[4] = {};
       float met[4] = {};
@@ -132,6 +143,7 @@ class Scan {
   /// What a row gives to this thread.
   struct Token {
     float written[kLoads], wanted[kLoads];
+    float decays[kByChannel ? kLoads : 1];
     float v, size, gain;
   };
 
@@ -151,6 +163,12 @@ class Scan {
     return Global<const float>(x)[place(strides, head_ / width, r) + head_ % width];
   }
 
+  INFER_DEVICE float decay_of(uint32_t r, uint32_t channel) const {
+    const float step = Global<const float>(p_.size)[place(p_.size_strides, head_, r) + channel];
+    const float bias = Global<const float>(p_.bias)[head_ * p_.rows + channel];
+    return exp_of(Global<const float>(p_.a)[head_] * softplus_of(step + bias));
+  }
+
   INFER_DEVICE Token token_of(uint32_t r) const {
     Token t;
     const uint32_t from = p_.tiled != 0 ? head_ % p_.keys : head_ / (p_.heads / p_.keys);
@@ -161,9 +179,12 @@ class Scan {
       const uint32_t e = thread() + i * kScanThreads;
       t.written[i] = e < p_.rows ? Global<const float>(p_.write)[write + e] : 0.0f;
       t.wanted[i] = e < p_.rows ? Global<const float>(p_.read)[read + e] : 0.0f;
+      if constexpr (kByChannel) {
+        t.decays[i] = e < p_.rows ? decay_of(r, e) : 0.0f;
+      }
     }
     t.v = given_ ? Global<const float>(p_.v)[place(p_.v_strides, head_, r) + column_] : 0.0f;
-    t.size = of_head(p_.size, p_.size_strides, p_.size_width, r);
+    t.size = kByChannel ? 0.0f : of_head(p_.size, p_.size_strides, p_.size_width, r);
     t.gain = p_.gain != 0 ? of_head(p_.gain, p_.gain_strides, p_.gain_width, r) : 0.0f;
     return t;
   }
@@ -205,12 +226,15 @@ class Scan {
   float state_[kGroups * 4] = {};
 };
 
-#define INFER_SCAN(rows, blocks)                                \
-  INFER_KERNEL(scan_##rows, ScanParams, kScanThreads, blocks) { \
-    Scan<rows / (4 * kScanParts)>(p).run();                     \
+#define INFER_SCAN(name, rows, by_channel, blocks)       \
+  INFER_KERNEL(name, ScanParams, kScanThreads, blocks) { \
+    Scan<rows / (4 * kScanParts), by_channel>(p).run();  \
   }
-INFER_SCAN(64, 2)
-INFER_SCAN(128, 1)
-INFER_SCAN(256, 1)
+INFER_SCAN(scan_64, 64, false, 2)
+INFER_SCAN(scan_128, 128, false, 1)
+INFER_SCAN(scan_256, 256, false, 1)
+INFER_SCAN(scan_by_channel_64, 64, true, 2)
+INFER_SCAN(scan_by_channel_128, 128, true, 1)
+INFER_SCAN(scan_by_channel_256, 256, true, 1)
 
 }  // namespace infer::cuda

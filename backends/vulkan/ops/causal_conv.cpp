@@ -37,7 +37,7 @@ void record(const NodeCall& call) {
                               .x_stride = x.stride(2),
                               .y_stride = y.stride(2),
                               .kind = static_cast<uint32_t>(at.kind),
-                              .offset = static_cast<uint32_t>(at.k_offset)},
+                              .offset = static_cast<uint32_t>(at.k_offset + p.at * int64_t{sizeof(float)})},
                          {div_ceil<int64_t>(x.dim(0), 64), 1, std::min(x.dim(2), kMostAtOnce)});
 }
 

@@ -24,7 +24,7 @@ layout(local_size_x = 256) in;
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Gates {
   // Of F32, which as members would need their alignment. gain: of DeltaScan alone.
   uint64_t size, gain;
-  uint64_t a, bias, pass;  // by head; pass: of SsmScan alone
+  uint64_t a, bias, pass;  // by head, or of its channels; pass: of SsmScan alone
   Strides size_strides, gain_strides;
   uint size_width, gain_width;  // heads that are beside each other along d0
 };
@@ -42,6 +42,8 @@ layout(push_constant, scalar) uniform Push {
 // which others may still need.
 shared float written[3][kPadded];
 shared float wanted[3][kPadded];
+// Of each row of S, where they differ.
+shared float decays[3][kByChannel != 0 ? kPadded : 1];
 // Sums of the parts, of two rows in turn.
 shared float found_parts[2][kLanes];
 shared float result_parts[2][kLanes];
@@ -59,9 +61,10 @@ uint next_row(uint r) {
 
 // What a row gives to this invocation.
 struct Token {
-  float written[kLoads], wanted[kLoads];
+  float written[kLoads], wanted[kLoads], decays[kLoads];
   float v, size, gain;
 };
+float decay_of(float size) { return exp_of(F32(gates.a).v[head] * softplus_of(size)); }
 Token token_of(uint r) {
   Token t;
   const uint from = kTiled != 0 ? head % kKeys : head / (gl_NumWorkGroups.y / kKeys);
@@ -69,10 +72,17 @@ Token token_of(uint r) {
     const uint e = lane + i * kLanes;
     t.written[i] = e < kRows ? write.v[at(write_strides, from, r) + e] : 0.0;
     t.wanted[i] = e < kRows ? read.v[at(read_strides, from, r) + e] : 0.0;
+    if (kByChannel != 0 && e < kRows) {
+      t.decays[i] = decay_of(F32(gates.size).v[at(gates.size_strides, head, r) + e] +
+                             F32(gates.bias).v[head * kRows + e]);
+    }
   }
   t.v = given ? v.v[at(v_strides, head, r) + column] : 0.0;
-  const uint n = gates.size_width;
-  t.size = F32(gates.size).v[at(gates.size_strides, head / n, r) + head % n];
+  t.size = 0;
+  if (kByChannel == 0) {
+    const uint n = gates.size_width;
+    t.size = F32(gates.size).v[at(gates.size_strides, head / n, r) + head % n];
+  }
   t.gain = 0;
   if (kCorrects != 0) {
     const uint m = gates.gain_width;
@@ -87,6 +97,7 @@ void stage(Token t, uint turn) {
     if (e >= kPadded) continue;
     written[turn][e] = t.written[i];
     wanted[turn][e] = t.wanted[i];
+    if (kByChannel != 0) decays[turn][e] = e < kRows ? t.decays[i] : 0.0;
   }
 }
 
@@ -135,8 +146,7 @@ void main() {
   given = column < kColumns;
   uint r = next_row(0);
   if (r >= step.rows[0]) return;
-  const float a = F32(gates.a).v[head];
-  const float bias = F32(gates.bias).v[head];
+  const float bias = kByChannel != 0 ? 0.0 : F32(gates.bias).v[head];
   const float pass = kCorrects != 0 ? 0.0 : F32(gates.pass).v[head];
   Token token = token_of(r);
   stage(token, 0);
@@ -160,7 +170,14 @@ void main() {
       [[unroll]] for (uint j = 0; j < kOwn; ++j) state[j] = vec4(0);
     }
     const float size = softplus_of(token.size + bias);
-    const float decay = exp_of(a * size);
+    float decay = 1;
+    if (kByChannel == 0) {
+      decay = exp_of(F32(gates.a).v[head] * size);
+    } else {
+      [[unroll]] for (uint j = 0; j < kOwn; ++j) {
+        [[unroll]] for (uint e = 0; e < 4; ++e) state[j][e] *= decays[turn][first_of(j) + e];
+      }
+    }
     const float gain = kCorrects != 0 ? sigmoid_of(token.gain) : size;
 
     vec4 found = vec4(0);

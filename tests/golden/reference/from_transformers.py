@@ -106,6 +106,16 @@ CHECKPOINTS = {
         "rope_parameters": {
             "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
             "full_attention": {"rope_type": "linear", "rope_theta": 50000.0, "factor": 2.0}}}),
+    "gemma3-yarn": ("Gemma3TextConfig", "gemma3", DENSE | {
+        "num_hidden_layers": 7, "head_dim": 10, "sliding_window": 7, "query_pre_attn_scalar": 13,
+        "rope_parameters": {
+            "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
+            "full_attention": {**YARN, "factor": 4.0, "original_max_position_embeddings": 64}}}),
+    "olmo3-llama3": ("Olmo3Config", "olmo2", DENSE | {"sliding_window": 7, "rope_parameters": {
+        "sliding_attention": {"rope_type": "default", "rope_theta": 3000.0},
+        "full_attention": {"rope_type": "llama3", "rope_theta": 10000.0, "factor": 8.0,
+                           "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                           "original_max_position_embeddings": 64}}}),
     "seed_oss": ("SeedOssConfig", "seed_oss", DENSE | {"head_dim": 8}),
     "arcee": ("ArceeConfig", "arcee", DENSE | {"mlp_bias": True, "rope_parameters": {
         **YARN, "factor": 20.0, "original_max_position_embeddings": 16, "mscale": 1.0}}),
@@ -142,6 +152,14 @@ CHECKPOINTS = {
         "q_lora_rank": 14, "n_group": 4, "topk_group": 2, "n_shared_experts": 1,
         "index_head_dim": 16, "index_n_heads": 2, "index_topk": 64,
         "rope_parameters": {**YARN, "mscale": 1.0, "mscale_all_dim": 1.0}}),
+    "kimi-linear": ("KimiLinearConfig", "kimi-linear", {
+        "hidden_size": 28, "intermediate_size": 40, "moe_intermediate_size": 10,
+        "num_hidden_layers": 5, "num_attention_heads": 4, "num_key_value_heads": 4,
+        "num_experts": 6, "num_experts_per_token": 2, "num_shared_experts": 1,
+        "kv_lora_rank": 18, "qk_nope_head_dim": 10, "qk_rope_head_dim": 8, "v_head_dim": 12,
+        "routed_scaling_factor": 1.7, "model_max_length": 256, "first_k_dense_replace": 1,
+        "linear_attn_config": {"head_dim": 12, "num_heads": 4, "short_conv_kernel_size": 4,
+                               "full_attn_layers": [3, 5], "kda_layers": [1, 2, 4]}}),
 }
 
 LAYER_NAMES = {

@@ -14,7 +14,7 @@ import numpy as np
 from . import gguf, head, recurrent
 from .builder import LONG, TOKENS, VOCABULARY, Builder
 from .make_heads import HEADS, add_heads, glm4moe_block, mimo2_attention
-from .make_recurrent import falcon_h1, granitehybrid, lfm2, nemotron_h, qwen35
+from .make_recurrent import falcon_h1, granitehybrid, kimi_linear, lfm2, nemotron_h, qwen35
 from .model import Model
 
 
@@ -728,6 +728,7 @@ MODELS = {
     "granitehybrid-f32": granitehybrid,
     "nemotron_h-f32": nemotron_h, "nemotron_h_moe-f32": nemotron_h,
     "falcon-h1-f32": falcon_h1,
+    "kimi-linear-f32": kimi_linear,
 }
 
 

@@ -192,3 +192,49 @@ def falcon_h1(name):
         m.feed_forward(layer, 38)
         m.tensors[b + "ffn_norm"] = m.tensors.pop(b + "ffn_norm.weight")  # as files call it
     return m
+
+
+def kimi_linear(name):
+    arch = "kimi-linear"
+    heads, dim, latent, rope, nope, value = 3, 10, 14, 6, 8, 12
+    kinds = [0, 0, heads, 0, heads]
+    m = Builder(name, arch, 30, 5, heads, kinds, latent + rope, feed_forward_length=38,
+                attention__kv_lora_rank=latent, attention__key_length_mla=nope + rope,
+                attention__value_length_mla=value, rope__dimension_count=rope, kda__head_dim=dim,
+                ssm__conv_kernel=4, expert_count=6, expert_used_count=2, expert_shared_count=1,
+                expert_feed_forward_length=14, expert_gating_func=2, expert_weights_norm=True,
+                expert_weights_scale=1.7, leading_dense_block_count=1)
+    m.metadata[f"{arch}.attention.value_length"] = latent
+    m.embedding()
+    for layer, kind in enumerate(kinds):
+        b = f"blk.{layer}."
+        m.norm(b + "attn_norm", m.width)
+        if kind:
+            m.matrix(b + "attn_q", heads * (nope + rope), m.width, gain=1.5)
+            m.matrix(b + "attn_kv_a_mqa", latent + rope, m.width, gain=1.5)
+            m.norm(b + "attn_kv_a_norm", latent)
+            m.matrix(b + "attn_k_b", latent, nope, heads)
+            m.matrix(b + "attn_v_b", value, latent, heads)
+            m.matrix(b + "attn_output", m.width, heads * value)
+        else:
+            for part in "qkv":
+                m.matrix(b + "attn_" + part, heads * dim, m.width, gain=1.5)
+                m.tensors[f"{b}ssm_conv1d_{part}.weight"] = m.rng.normal(0, 0.6,
+                                                                        (heads * dim, 1, 4))
+            for part in "fg":
+                m.matrix(f"{b}ssm_{part}_a", dim, m.width, gain=1.5)
+                m.matrix(f"{b}ssm_{part}_b", heads * dim, dim, gain=1.5)
+            m.matrix(b + "ssm_beta", heads, m.width, gain=1.5)
+            decays(m, b, heads)
+            m.tensors[b + "ssm_a"] = m.tensors[b + "ssm_a"][:, None]
+            m.tensors[b + "ssm_dt.bias"] = m.rng.normal(-1, 1.0, heads * dim)
+            m.norm(b + "ssm_norm", dim)
+            m.matrix(b + "attn_output", m.width, heads * dim)
+        if layer == 0:
+            m.feed_forward(layer, 38)
+        else:
+            m.norm(b + "ffn_norm", m.width)
+            m.experts(layer, 6, 14)
+            m.bias(b + "exp_probs_b", 6)
+            m.feed_forward(layer, 14, norms=False, suffix="_shexp")
+    return m

@@ -107,7 +107,7 @@ class Model:
         return multiplier * 10 if self.arch in LATENT else multiplier
 
     def rope(self, heads, layer):
-        if self.arch == "llama4" and (layer + 1) % 4 == 0:
+        if self.arch == "llama4" and (layer + 1) % 4 == 0 or self.arch == "kimi-linear":
             return heads
         windows = self.arch in ("cohere2", "exaone4", "afmoe", "exaone-moe", "muse-glimmer") and self.key("attention.sliding_window", 0)
         if windows and not self.window(layer):

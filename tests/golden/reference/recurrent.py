@@ -1,13 +1,13 @@
 """Families with recurrent layers in float64: the mixers token by token as their papers have them
-(LFM2: Liquid AI 2025; gated delta nets: Yang et al. 2024; Mamba-2: Dao & Gu 2024), and what their
-models do around them."""
+(LFM2: Liquid AI 2025; gated delta nets: Yang et al. 2024; Kimi delta attention: Kimi Team 2025;
+Mamba-2: Dao & Gu 2024), and what their models do around them."""
 
 import numpy as np
 
 from .layers import attention, rms_norm, rotate, route, sigmoid, silu, swiglu
 
 FAMILIES = {"lfm2", "lfm2moe", "qwen35", "qwen35moe", "qwen3next", "granitehybrid", "nemotron_h",
-            "nemotron_h_moe", "falcon-h1"}
+            "nemotron_h_moe", "falcon-h1", "kimi-linear"}
 
 
 def softplus(x):
@@ -27,13 +27,41 @@ def short_conv(m, x, b):
     return m.linear(after * mixed, b + "shortconv.out_proj")
 
 
+def unit(a):
+    return a / np.sqrt(np.sum(a * a, axis=-1, keepdims=True) + 1e-6)
+
+
+def kimi_delta(m, x, b):
+    """Like a gated delta net, with a decay for each channel of a key."""
+    tokens, heads, dim = len(x), m.heads, m.key("kda.head_dim")
+
+    def mixed(part):
+        weight = m.tensors[f"{b}ssm_conv1d_{part}.weight"].reshape(heads * dim, -1)
+        return silu(causal_conv(m.linear(x, b + "attn_" + part), weight)).reshape(tokens, heads, dim)
+
+    q, k, v = unit(mixed("q")) / np.sqrt(dim), unit(mixed("k")), mixed("v")
+    step = m.linear(m.linear(x, b + "ssm_f_a"), b + "ssm_f_b") + m.tensors[b + "ssm_dt.bias"]
+    decay = np.exp(m.tensors[b + "ssm_a"].reshape(heads, 1) *
+                   softplus(step).reshape(tokens, heads, dim))
+    beta = sigmoid(m.linear(x, b + "ssm_beta"))
+    out = np.zeros_like(v)
+    state = np.zeros((heads, dim, dim))
+    for t in range(tokens):
+        state = decay[t][:, :, None] * state
+        change = beta[t][:, None] * (v[t] - np.einsum("hkv,hk->hv", state, k[t]))
+        state = state + k[t][:, :, None] * change[:, None, :]
+        out[t] = np.einsum("hkv,hk->hv", state, q[t])
+    gate = m.linear(m.linear(x, b + "ssm_g_a"), b + "ssm_g_b").reshape(tokens, heads, dim)
+    out = rms_norm(out, m.tensors[b + "ssm_norm.weight"], m.eps) * sigmoid(gate)
+    return m.linear(out.reshape(tokens, -1), b + "attn_output")
+
+
 def delta_net(m, x, b):
     tokens = len(x)
     dim, heads = m.key("ssm.state_size"), m.key("ssm.time_step_rank")
     key_heads = m.key("ssm.group_count")
     u = silu(causal_conv(m.linear(x, b + "attn_qkv"), m.tensors[b + "ssm_conv1d.weight"]))
     q, k, v = np.split(u, [key_heads * dim, 2 * key_heads * dim], axis=1)
-    unit = lambda a: a / np.sqrt(np.sum(a * a, axis=-1, keepdims=True) + 1e-6)
     q = unit(q.reshape(tokens, key_heads, dim)) / np.sqrt(dim)
     k = unit(k.reshape(tokens, key_heads, dim))
     v = v.reshape(tokens, heads, dim)
@@ -110,6 +138,10 @@ def mixer(m, x, layer):
     b = f"blk.{layer}."
     if m.arch == "falcon-h1":
         return attend(m, x, layer) + mamba2(m, x, b)
+    if m.has(b + "attn_kv_a_mqa"):
+        return m.attend_latent(x, layer)
+    if m.has(b + "ssm_f_a"):
+        return kimi_delta(m, x, b)
     if m.has(b + "attn_q"):
         return attend(m, x, layer)
     if m.has(b + "shortconv.in_proj"):
@@ -127,7 +159,7 @@ def feed_forward(m, x, b, suffix=""):
 
 def experts(m, x, b):
     nemotron = m.arch == "nemotron_h_moe"
-    sigmoids = nemotron or m.arch == "lfm2moe"
+    sigmoids = nemotron or m.arch in ("lfm2moe", "kimi-linear")
     ids, weights = route(m.linear(x, b + "ffn_gate_inp"), used=m.key("expert_used_count"),
                          gating="sigmoid" if sigmoids else "softmax",
                          bias=m.tensors.get(b + "exp_probs_b.bias"),

@@ -1,0 +1,45 @@
+// Multi-head latent attention (DeepSeek-V2, section 2.1): keys and values are projections of one
+// small vector a token.
+//
+// Files hold the up-projection of keys and values apart and by head ("attn_k_b" transposed,
+// "attn_v_b"), or as one matrix ("attn_kv_b", files before April 2025). In the first case the key
+// projection is moved over to the query (V2, appendix C): every head attends to the latent vectors
+// themselves, which are all that the cache stores. In the second keys and values are written out.
+#pragma once
+
+#include "engine/model/builder.h"
+#include "engine/model/checkpoint.h"
+#include "engine/model/hparams.h"
+
+namespace infer {
+
+struct LatentBlock {
+  int64_t heads = 1;
+  bool absorbed = false;  ///< queries meet the latent vectors themselves
+  int64_t q_latent = 0;   ///< 0: queries are projected directly
+  int64_t latent = 1;
+  int64_t key = 1;    ///< elements of a head's key: nope + rope
+  int64_t value = 1;  ///< elements of a head's value
+  int64_t rope = 0;   ///< of the part of the key that all heads share
+  int64_t nope = 1;
+  float scale = 0;     ///< of the scores
+  bool rotate = true;  ///< RoPE on the shared part and that of queries
+  int32_t turned = 0;  ///< which of the model's RoPE kinds turns queries
+  int32_t still = -1;  ///< which one scales the rest of them by their position; −1: none
+
+  /// Reads its keys. `layer`: one that has it. Failures stay in the reader.
+  LatentBlock(HparamReader& reader, const DecoderParams& params, int64_t layer);
+
+  /// What a layer caches, but for its number.
+  KvLayerShape cache_shape() const;
+};
+
+/// x [embedding, 1, rows] → the same shape. `cache`: index in ModelInfo::kv_layers.
+ValueId latent_block(ModelBuilder& m, ValueId x, int64_t layer, const LatentBlock& block,
+                     int32_t cache);
+
+/// The keys of a checkpoint's latent attention, and its tensors in every layer that has them: keys
+/// and values of every head apart, and the keys transposed.
+void map_latent(CheckpointMap& m);
+
+}  // namespace infer

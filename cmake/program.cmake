@@ -63,6 +63,7 @@ infer_add_part(infer_gui_host FOLDERS gui/host INCLUDES ${TOML_INCLUDE_DIR}
 option(INFER_GUI "Build the window where its packages are found" ON)
 find_path(IMGUI_INCLUDE_DIR imgui.h PATH_SUFFIXES imgui)
 find_path(GLFW_INCLUDE_DIR GLFW/glfw3.h)  # the library is opened at run time
+find_path(FREETYPE_INCLUDE_DIR ft2build.h PATH_SUFFIXES freetype2)  # so is this one
 find_path(CMARK_INCLUDE_DIR cmark-gfm.h)
 find_path(FONT_FOLDER DejaVuSans.ttf PATHS /usr/share/fonts/truetype/dejavu /usr/share/fonts/dejavu
           /usr/share/fonts/TTF NO_DEFAULT_PATH)
@@ -73,16 +74,18 @@ endforeach()
 set(gui_AVAILABLE FALSE)
 if(NOT INFER_GUI)
   message(STATUS "Window: left out, INFER_GUI is off")
-elseif(NOT (IMGUI_INCLUDE_DIR AND GLFW_INCLUDE_DIR AND CMARK_INCLUDE_DIR AND FONT_FOLDER AND
-            NOT GUI_LIBRARIES MATCHES NOTFOUND))
+elseif(NOT (IMGUI_INCLUDE_DIR AND GLFW_INCLUDE_DIR AND FREETYPE_INCLUDE_DIR AND
+            CMARK_INCLUDE_DIR AND FONT_FOLDER AND NOT GUI_LIBRARIES MATCHES NOTFOUND))
   message(STATUS "Window: left out, a package is missing (tools/setup.sh)")
 else()
   set(gui_AVAILABLE TRUE)
   infer_add_part(infer_gui FOLDERS gui gui/panes gui/plot gui/state gui/text gui/ui
-    INCLUDES ${GLFW_INCLUDE_DIR} ${CMARK_INCLUDE_DIR}
+    INCLUDES ${GLFW_INCLUDE_DIR} ${FREETYPE_INCLUDE_DIR} ${CMARK_INCLUDE_DIR}
     PUBLIC infer_gui_host infer_conversations
     PRIVATE ${GUI_LIBRARIES} nlohmann_json::nlohmann_json Threads::Threads ${CMAKE_DL_LIBS})
   target_include_directories(infer_gui PUBLIC ${IMGUI_INCLUDE_DIR})
+  # ImGui declares the functions of OpenGL.
+  target_compile_definitions(infer_gui PRIVATE GLFW_INCLUDE_NONE)
   set(FONTS "")
   foreach(name IN ITEMS DejaVuSans DejaVuSans-Bold DejaVuSansMono)
     set(packed ${CMAKE_BINARY_DIR}/fonts/${name}.ttf.gz)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Lists what the last run of the tests skipped, from ctest's log (default: that of the release build).
 # Fails if something was skipped for another reason than what the machine or the GPU lacks, NVIDIA's
-# compiler or disassembler, a package of PyPI that a test compares with, a program that only looks at what
-# the server says, or that the tests run as root.
+# compiler or disassembler, FreeType, a package of PyPI that a test compares with, a program that only looks
+# at what the server says, or that the tests run as root.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,6 +18,7 @@ allowed+="|no Vulkan device|no such device here|SKIPPED: vulkan: |the device has
 allowed+="|(promtool|systemd-analyze) is not installed|this systemd-analyze cannot look at files"
 allowed+="|SKIPPED: kernels of CUDA: |SKIPPED: machine code of CUDA's kernels: "
 allowed+="|at memory nodes: (this machine has one|the system does not tell what lies where)$|SKIPPED: threads at nodes: this process may use one processor$"
+allowed+="|SKIPPED: emoji: FreeType "
 allowed+="|SKIPPED: (avx|neon)[a-z0-9_]*: |: the administrator reads all of them$"
 echo "Skipped:"
 echo "$skips"

@@ -52,7 +52,8 @@ packages=(
   libutf8proc-dev libpcre2-dev libxxhash-dev libedit-dev
   libpng-dev zlib1g-dev libjpeg-dev libwebp-dev
   libcurl4-openssl-dev libssl-dev libsqlite3-dev libtomlplusplus-dev libboost-dev
-  libimgui-dev libstb-dev libglfw3-dev libcmark-gfm-dev libcmark-gfm-extensions-dev fonts-dejavu-core
+  libimgui-dev libstb-dev libglfw3-dev libfreetype-dev libcmark-gfm-dev libcmark-gfm-extensions-dev
+  fonts-dejavu-core
 )
 tests=(
   mesa-vulkan-drivers vulkan-validationlayers xvfb xauth libgl1-mesa-dri libglfw3 doctest-dev clang-format fish zsh

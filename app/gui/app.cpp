@@ -341,8 +341,7 @@ void App::draw_model_badge() {
                                     : ": loading " + percent(models_.progress()));
       break;
   }
-  const float width =
-      ImGui::CalcTextSize(label.c_str()).x + ImGui::GetStyle().FramePadding.x * 2 + 2;
+  const float width = ui::ShownText(label).width() + ImGui::GetStyle().FramePadding.x * 2 + 2;
   const float room = ImGui::GetContentRegionAvail().x;
   ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(0.0f, room - width));
   if (ui::button("model", label, ui::Tone::quiet, std::min(width, room))) page_ = Page::models;

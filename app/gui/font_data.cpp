@@ -46,6 +46,16 @@ Bytes built_in_font(FontKind kind) {
   return fonts[static_cast<size_t>(kind)];
 }
 
+bool built_in_font_has(uint32_t codepoint) {
+  static const stbtt_fontinfo font = [] {
+    stbtt_fontinfo info{};
+    const Bytes bytes = built_in_font(FontKind::text);
+    stbtt_InitFont(&info, bytes.data(), 0);
+    return info;
+  }();
+  return stbtt_FindGlyphIndex(&font, static_cast<int>(codepoint)) != 0;
+}
+
 std::vector<unsigned char> read_font(const FontFile& file) {
   std::error_code failed;
   const std::uintmax_t size = std::filesystem::file_size(file.path, failed);

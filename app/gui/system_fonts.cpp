@@ -22,6 +22,7 @@ struct Fontconfig {
   void* (*FcPatternCreate)() = nullptr;
   void (*FcPatternDestroy)(void*) = nullptr;
   int (*FcPatternAddString)(void*, const char*, const unsigned char*) = nullptr;
+  int (*FcPatternAddBool)(void*, const char*, int) = nullptr;
   int (*FcConfigSubstitute)(void*, void*, int) = nullptr;
   void (*FcDefaultSubstitute)(void*) = nullptr;
   FcFontSet* (*FcFontSort)(void*, void*, int, void**, int*) = nullptr;
@@ -47,6 +48,7 @@ const Fontconfig* fontconfig() {
     find(f.FcPatternCreate, "FcPatternCreate");
     find(f.FcPatternDestroy, "FcPatternDestroy");
     find(f.FcPatternAddString, "FcPatternAddString");
+    find(f.FcPatternAddBool, "FcPatternAddBool");
     find(f.FcConfigSubstitute, "FcConfigSubstitute");
     find(f.FcDefaultSubstitute, "FcDefaultSubstitute");
     find(f.FcFontSort, "FcFontSort");
@@ -64,36 +66,47 @@ const Fontconfig* fontconfig() {
 }  // namespace
 
 SystemFonts::~SystemFonts() {
-  if (sorted_ != nullptr) fontconfig()->FcFontSetDestroy(static_cast<FcFontSet*>(sorted_));
+  for (const Sorted& sorted : sorted_) {
+    if (sorted.fonts != nullptr) {
+      fontconfig()->FcFontSetDestroy(static_cast<FcFontSet*>(sorted.fonts));
+    }
+  }
 }
 
-void SystemFonts::open() {
-  opened_ = true;
+void* SystemFonts::sorted(FontLook look) {
   const Fontconfig* const fc = fontconfig();
-  if (fc == nullptr) return;
+  if (fc == nullptr) return nullptr;
   void* pattern = fc->FcPatternCreate();
-  fc->FcPatternAddString(pattern, "family", reinterpret_cast<const unsigned char*>("sans-serif"));
+  const char* const family = look == FontLook::colours ? "emoji" : "sans-serif";
+  fc->FcPatternAddString(pattern, "family", reinterpret_cast<const unsigned char*>(family));
+  if (look == FontLook::colours) fc->FcPatternAddBool(pattern, "color", 1);
   fc->FcConfigSubstitute(nullptr, pattern, kMatchPattern);
   fc->FcDefaultSubstitute(pattern);
   int result = 0;
   // Without fonts whose characters others before them have.
-  sorted_ = fc->FcFontSort(nullptr, pattern, 1, nullptr, &result);
+  void* const fonts = fc->FcFontSort(nullptr, pattern, 1, nullptr, &result);
   fc->FcPatternDestroy(pattern);
+  return fonts;
 }
 
-FontFile SystemFonts::with(uint32_t codepoint) {
-  if (!opened_) open();
-  if (sorted_ == nullptr) return {};
+FontFile SystemFonts::with(uint32_t codepoint, FontLook look) {
+  Sorted& sorted_fonts = sorted_[static_cast<size_t>(look)];
+  if (!sorted_fonts.opened) sorted_fonts.fonts = sorted(look);
+  sorted_fonts.opened = true;
+  if (sorted_fonts.fonts == nullptr) return {};
   const Fontconfig& fc = *fontconfig();
-  const auto& set = *static_cast<const FcFontSet*>(sorted_);
+  const auto& set = *static_cast<const FcFontSet*>(sorted_fonts.fonts);
+  const bool wants_colours = look == FontLook::colours;
   for (int i = 0; i < set.count; ++i) {
     const void* font = set.fonts[i];
     int scalable = 0;
-    if (fc.FcPatternGetBool(font, "scalable", 0, &scalable) != kResultMatch || scalable == 0) {
-      continue;
-    }
-    int coloured = 0;  // pictures, no outlines
-    if (fc.FcPatternGetBool(font, "color", 0, &coloured) == kResultMatch && coloured != 0) continue;
+    const bool any_size =
+        fc.FcPatternGetBool(font, "scalable", 0, &scalable) == kResultMatch && scalable != 0;
+    if (!any_size && !wants_colours) continue;
+    int coloured = 0;
+    const bool has_colours =
+        fc.FcPatternGetBool(font, "color", 0, &coloured) == kResultMatch && coloured != 0;
+    if (has_colours != wants_colours) continue;
     void* characters = nullptr;
     if (fc.FcPatternGetCharSet(font, "charset", 0, &characters) != kResultMatch) continue;
     if (fc.FcCharSetHasChar(characters, codepoint) == 0) continue;

@@ -12,6 +12,8 @@ struct FontFile {
   bool operator==(const FontFile&) const = default;
 };
 
+enum class FontLook { outlines, colours };
+
 /// One thread.
 class SystemFonts {
  public:
@@ -20,15 +22,20 @@ class SystemFonts {
   SystemFonts(const SystemFonts&) = delete;
   SystemFonts& operator=(const SystemFonts&) = delete;
 
-  /// The font that a system's text would use for this character, with outlines that can be drawn at
-  /// any size; an empty path if there is none. The first call takes some milliseconds.
-  FontFile with(uint32_t codepoint);
+  /// The font that a system's text would use for this character: one with outlines that can be
+  /// drawn at any size, or one whose glyphs have colours. An empty path if there is none. The first
+  /// call for either takes some milliseconds.
+  FontFile with(uint32_t codepoint, FontLook look);
 
  private:
-  void open();
+  /// FcFontSet: the fonts in the order of preference.
+  struct Sorted {
+    bool opened = false;
+    void* fonts = nullptr;
+  };
+  static void* sorted(FontLook look);
 
-  bool opened_ = false;
-  void* sorted_ = nullptr;  ///< FcFontSet: the fonts in the order of preference
+  Sorted sorted_[2];  ///< by FontLook
 };
 
 }  // namespace infer::gui

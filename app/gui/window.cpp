@@ -13,6 +13,8 @@
 #include "gui/glfw_library.h"
 #include "gui/keys.h"
 #include "gui/open_gl.h"
+#include "gui/text/clipboard.h"
+#include "gui/ui/field_text.h"
 #include "gui/ui/record.h"
 #include "platform/embed.h"
 #include "platform/folders.h"
@@ -97,6 +99,7 @@ Status Window::create(const WindowOptions& options) {
   if (!ImGui_ImplGlfw_InitForOpenGL(window_, true) || !ImGui_ImplOpenGL3_Init("#version 130")) {
     return {StatusCode::unsupported, "OpenGL 3.0 cannot be used on this display"};
   }
+  convert_clipboard();
   io.KeyMap[ImGuiKey_Tab] = -1;  // ui::take_tab_and_enter() has it
   queue_keys();
   read_layout();
@@ -182,7 +185,7 @@ void Window::give_keys() {
   something_happened();
   keys_.give_frame([&](const KeyEvent& event) {
     if (event.kind == KeyEvent::Kind::character) {
-      ImGui_ImplGlfw_CharCallback(window_, static_cast<unsigned>(event.key));
+      ui::add_typed(static_cast<unsigned>(event.key));
     } else {
       ImGui_ImplGlfw_KeyCallback(window_, event.key, 0,
                                  event.kind == KeyEvent::Kind::press ? GLFW_PRESS : GLFW_RELEASE,

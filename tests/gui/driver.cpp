@@ -10,6 +10,7 @@
 #include <chrono>
 
 #include "gui/keys.h"
+#include "gui/text/utf8.h"
 
 namespace infer::gui::test {
 
@@ -36,7 +37,6 @@ void Driver::inject(ImGuiIO& io) {
   io.KeyCtrl = control_;
   io.KeyShift = shift_;
   io.KeyAlt = io.KeySuper = false;
-  if (!typed_.empty()) io.AddInputCharactersUTF8(std::exchange(typed_, {}).c_str());
 }
 
 void Driver::frames(int count) {
@@ -154,7 +154,11 @@ void Driver::drag(const std::string& name, float from_x, float from_y, float to_
 }
 
 void Driver::type(const std::string& text) {
-  typed_ = text;
+  for (size_t at = 0; at < text.size();) {
+    const Char c = char_at(text, at);
+    window_.take_key({KeyEvent::Kind::character, static_cast<int>(c.code)});
+    at += c.length;
+  }
   frames(2);
 }
 

@@ -63,7 +63,6 @@ class Driver {
   bool down_[2] = {};
   int key_ = 0;
   bool control_ = false, shift_ = false;
-  std::string typed_;
 };
 
 }  // namespace infer::gui::test

@@ -62,6 +62,21 @@ TEST_CASE("text is drawn within the width") {
   CHECK(w.view.height(300, w.context) > 100);
 }
 
+TEST_CASE("emphasis leans to the right, whatever else the line has") {
+  Window w;
+  w.show("llll");
+  const auto upright = ImGuiFrames::extent(kText);
+  for (const char* const text : {"*llll*", "***llll***"}) {
+    w.show(text);
+    const auto slanted = ImGuiFrames::extent(kText);
+    CHECK(slanted.vertices == upright.vertices);
+    CHECK(slanted.max.x > upright.max.x + 1);
+    CHECK(slanted.max.y == upright.max.y);
+  }
+  w.show("**llll**");
+  CHECK(ImGuiFrames::extent(kText).max.x == upright.max.x);
+}
+
 TEST_CASE("a press and a drag select, Ctrl+C copies plain text") {
   Window w;
   w.show("one **two** three\n\nfour `five`\n\n```c\nint six;\n```\n");
@@ -193,7 +208,7 @@ TEST_CASE("marks without a glyph are asked for") {
 
 TEST_CASE("marks are drawn over their letters, also in code") {
   ImGuiFrames frames;
-  Fonts fonts([](uint32_t) { return FontFile{}; });
+  Fonts fonts([](uint32_t, FontLook) { return FontFile{}; });
   fonts.need(0x0301);
   fonts.build(16);
   TextContext context;

@@ -180,11 +180,12 @@ void InsightPane::draw_cache(const EngineStatistics& s) {
       others += session.held - session.shared;
       continue;
     }
-    std::string title = chat_.title_of(conversation);
-    names.push_back(title.empty() ? "a new conversation" : one_line(title, kLegendBytes));
+    std::string title = one_line(chat_.title_of(conversation), kLegendBytes);
+    if (title.empty()) title = "a new conversation";
+    names.push_back(ui::ShownText(title).string());
     states.push_back({names.back(), packed(t.series[kColours[names.size() - 1]])});
     fill(session.held - session.shared, static_cast<uint8_t>(states.size() - 1));
-    owners += (owners.empty() ? "" : ", ") + names.back() + ": " + std::to_string(session.held);
+    owners += (owners.empty() ? "" : ", ") + title + ": " + std::to_string(session.held);
     if (session.shared > 0) owners += " (" + std::to_string(session.shared) + " shared)";
   }
   fill(others, 3);

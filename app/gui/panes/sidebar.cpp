@@ -108,9 +108,9 @@ void Sidebar::draw_hits() {
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const ImVec4 clip{at.x, at.y, end.x - padding.x, end.y};
     const auto line = [&](float y, unsigned colour, const std::string& text) {
-      ui::will_draw(text);
+      const ui::ShownText shown(text);
       draw.AddText(ImGui::GetFont(), ImGui::GetFontSize(), {at.x + padding.x, y}, colour,
-                   text.data(), text.data() + text.size(), 0, &clip);
+                   shown.begin(), shown.end(), 0, &clip);
     };
     line(at.y + padding.y, packed(theme().text), title);
     line(at.y + padding.y * 2 + ImGui::GetTextLineHeight(), packed(theme().faint),

@@ -10,6 +10,7 @@
 
 #include "gui/format.h"
 #include "gui/panes/text_style.h"
+#include "gui/text/clipboard.h"
 #include "gui/text/sanitise.h"
 #include "gui/theme.h"
 #include "gui/ui/text_area.h"
@@ -56,7 +57,7 @@ Transcript::Transcript(ChatState& chat, Fonts& fonts) : chat_(chat), fonts_(font
   context_.actions.open_link = [](const std::string& address) {
     // What else a model may write is no address that a browser should get.
     if (is_web_address(address) && platform::open_in_browser(address)) return;
-    ImGui::SetClipboardText(address.c_str());
+    copy_text(address);
   };
 }
 
@@ -356,7 +357,7 @@ void Transcript::draw_actions(const ShownMessage& shown) {
   const conversations::Message& message = *shown.message;
   const bool answer = message.role == Role::assistant;
   if (ui::action("copy", "Copy", "Copies the message as Markdown")) {
-    ImGui::SetClipboardText(message.text.c_str());
+    copy_text(message.text);
   }
   ImGui::SameLine();
   if (ui::action("edit", "Edit", "Makes another version of this message")) {
@@ -406,7 +407,7 @@ void Transcript::copy_last_answer() const {
   const auto answer = std::ranges::find_if(shown.rbegin(), shown.rend(), [](const ShownMessage& s) {
     return s.message->role == Role::assistant;
   });
-  if (answer != shown.rend()) ImGui::SetClipboardText(answer->text().c_str());
+  if (answer != shown.rend()) copy_text(answer->text());
 }
 
 void Transcript::regenerate_last() {

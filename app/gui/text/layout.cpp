@@ -153,11 +153,9 @@ float cluster_width(std::string_view text, size_t begin, size_t end, Face face, 
   if (begin + first.length >= end && lead < 0x80) return measure.advance(face, first.code);
   float width = columns_of(first.code) > 0 ? measure.advance(face, joined_form(text, begin))
                                            : mark_width(face, first.code, measure);
-  // Emoji of several characters take the room of the first one.
-  if (first.code >= 0x1F000) return width;
   for (size_t at = begin + first.length; at < end;) {
     const Char c = char_at(text, at);
-    if (c.code < 0x1F000) {
+    if (!is_emoji_part(first.code, c.code)) {
       width += columns_of(c.code) > 0 ? measure.advance(face, c.code)
                                       : mark_width(face, c.code, measure);
     }

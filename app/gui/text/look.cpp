@@ -1,13 +1,15 @@
 #include "gui/text/look.h"
 
 #include "gui/text/arabic.h"
+#include "gui/text/stand_ins.h"
 #include "gui/text/utf8.h"
 
 namespace infer::gui {
 
 const ImFontGlyph* glyph_of(const TextFont& font, char32_t code) {
-  if (code > IM_UNICODE_CODEPOINT_MAX) return nullptr;
-  return font.font->FindGlyphNoFallback(static_cast<ImWchar>(code));
+  const char32_t shown = stand_in(code);
+  if (shown == kUnknownCharacter && code != kUnknownCharacter) return nullptr;
+  return font.font->FindGlyphNoFallback(static_cast<ImWchar>(shown));
 }
 
 float box_width(const TextFont& font, char32_t code) {

@@ -36,7 +36,7 @@ struct TextLook {
 /// character but for its columns, so that a line keeps its length when the glyph arrives late.
 float box_width(const TextFont& font, char32_t code);
 
-/// The glyph that `font` has for `code`, or null.
+/// The glyph that `font` has for `code` or its stand-in, or null.
 const ImFontGlyph* glyph_of(const TextFont& font, char32_t code);
 
 /// Blanks of all widths. They are drawn as nothing, with or without a glyph.

@@ -8,6 +8,20 @@
 #include "gui/text/utf8.h"
 
 namespace infer::gui {
+namespace {
+
+constexpr float kSlant = 0.2f;
+
+/// Moves what was drawn since the list had `before` corners to the right, the more the higher it
+/// stands above the baseline: there is no font for emphasis.
+void slant(ImDrawList& list, int before, float baseline) {
+  for (int i = before; i < list.VtxBuffer.Size; ++i) {
+    ImVec2& corner = list.VtxBuffer[i].pos;
+    corner.x += (baseline - corner.y) * kSlant;
+  }
+}
+
+}  // namespace
 
 Painter::Painter(ImDrawList& list, const TextLook& look, const Measure& measure)
     : list_(list),
@@ -205,11 +219,15 @@ void Painter::run(const PaintedBlock& p, const Line& line, const Run& run, ImVec
                         look_.colours.inline_code, 3 * look_.scale);
   }
   const ImU32 colour = colour_of(run);
+  const int before = list_.VtxBuffer.Size;
   if (run.is_simple) {
     const char* text = p.block.text.data();
     list_.AddText(font.font, font.size, at, colour, text + run.begin, text + run.end);
   } else {
     glyphs(p, line, run, at, colour);
+  }
+  if (run.face == Face::emphasis || run.face == Face::strong_emphasis) {
+    slant(list_, before, at.y + ascent);
   }
   const auto rule = [&](float y) {
     list_.AddRectFilled({at.x, std::floor(y)}, {at.x + run.width, std::floor(y) + stroke()},
@@ -237,23 +255,23 @@ void Painter::cluster(const Block& block, size_t begin, size_t end, const Run& r
                       float width, ImU32 colour) {
   const TextFont& font = look_.fonts[static_cast<size_t>(run.face)];
   const float scale = font.size / font.font->FontSize;
-  bool is_first = true;
+  const char32_t first = char_at(block.text, begin).code;
   for (size_t i = begin; i < end;) {
+    const bool is_first = i == begin;
     const Char c = char_at(block.text, i);
     char32_t code = joined_form(block.text, i);
     if (run.right_to_left) code = mirrored(code);
     i += c.length;
     if (glyph_of(font, code) == nullptr) code = letter_of_form(code);
     const ImFontGlyph* glyph = is_wide_blank(code) || code < 0x20 ? nullptr : glyph_of(font, code);
-    // Of an emoji made of several characters only the first one has a glyph that fits.
-    const bool is_part = !is_first && code >= 0x1F000;
-    const bool is_mark = !is_first && columns_of(code) == 0;
+    const bool is_part = !is_first && is_emoji_part(first, c.code);
+    const bool is_mark = !is_first && !is_part && columns_of(code) == 0;
     if (glyph != nullptr && is_mark) {
       // A font of one width draws a mark in a cell: that of its letter.
       font.font->RenderChar(&list_, font.size, {at.x - glyph->AdvanceX * scale, at.y}, colour,
-                            static_cast<ImWchar>(code));
+                            static_cast<ImWchar>(glyph->Codepoint));
     } else if (glyph != nullptr && !is_part) {
-      font.font->RenderChar(&list_, font.size, at, colour, static_cast<ImWchar>(code));
+      font.font->RenderChar(&list_, font.size, at, colour, static_cast<ImWchar>(glyph->Codepoint));
       at.x += glyph->AdvanceX * scale;
     } else if (is_first && width > 0 && code > 0x20 && !is_wide_blank(code)) {
       const float side = std::floor(width * 0.1f) + 1;
@@ -261,7 +279,6 @@ void Painter::cluster(const Block& block, size_t begin, size_t end, const Run& r
                     {at.x + width - side, at.y + font.size * 0.88f}, look_.colours.faint,
                     2 * look_.scale, 0, stroke());
     }
-    is_first = false;
   }
 }
 

@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gui/text/clipboard.h"
+#include "gui/text/stand_ins.h"
 #include "gui/text/text_view.h"
+#include "gui/text/utf8.h"
 
 namespace infer::gui {
 namespace {
@@ -70,8 +73,9 @@ void TextView::take_mouse(ImVec2 origin, TextContext& context, const Measure& me
     const std::string& address = document.blocks[block].links[static_cast<size_t>(link)];
     ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
     if (!active) {
-      const auto shown = static_cast<int>(std::min(address.size(), kMaxTooltip));
-      ImGui::SetTooltip("%.*s", shown, address.c_str());
+      std::string space;
+      const std::string_view shown = drawn_text(first_bytes(address, kMaxTooltip), space);
+      ImGui::SetTooltip("%.*s", static_cast<int>(shown.size()), shown.data());
     }
     const bool clicked = released && !was_dragged_ && selection_.is_empty();
     if (clicked && context.actions.open_link) context.actions.open_link(address);
@@ -138,7 +142,7 @@ void TextView::move_by_line(int lines, const Measure& measure) {
 }
 
 void TextView::copy(const std::string& text, TextContext& context) const {
-  ImGui::SetClipboardText(text.c_str());
+  copy_text(text);
   if (context.actions.copied) context.actions.copied(text);
 }
 

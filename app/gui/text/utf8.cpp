@@ -84,6 +84,18 @@ bool is_invisible(char32_t code) {
   return utf8proc_get_property(static_cast<utf8proc_int32_t>(code))->ignorable != 0;
 }
 
+bool is_emoji(char32_t code) {
+  if (code >= 0x1F000 && code < 0x20000) return true;
+  // In these blocks Unicode calls emoji wide, and nothing else but two brackets.
+  return code >= 0x2300 && code <= 0x2BFF && code != 0x2329 && code != 0x232A &&
+         columns_of(code) == 2;
+}
+
+bool is_emoji_part(char32_t first, char32_t code) {
+  const bool is_flag_letter = code >= 0x1F1E6 && code <= 0x1F1FF;
+  return !is_flag_letter && (code >= 0x1F000 || (first >= 0x1F000 && first < 0x20000));
+}
+
 TextRange word_at(std::string_view text, size_t at) {
   if (text.empty()) return {};
   at = std::min(at, text.size() - 1);

@@ -50,6 +50,12 @@ int columns_of(char32_t code);
 /// Whether the character has no picture of its own, such as a joiner or a variation selector.
 bool is_invisible(char32_t code);
 
+/// Whether readers expect a picture in colours.
+bool is_emoji(char32_t code);
+/// Whether `code`, which follows in a cluster that begins with `first`, has no picture of its own
+/// in it: an emoji made of several characters looks like its first one, a flag like its letters.
+bool is_emoji_part(char32_t first, char32_t code);
+
 /// The word around byte `at`: letters and digits, or blanks, or else one cluster.
 struct TextRange {
   size_t begin = 0, end = 0;

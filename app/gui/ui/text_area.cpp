@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <utility>
 #include <vector>
 
+#include "gui/text/clipboard.h"
 #include "gui/text/paint.h"
 #include "gui/text/text_edit.h"
 #include "gui/theme.h"
@@ -49,6 +51,19 @@ Editing g_editing;
 bool pressed(ImGuiKey key) {
   const int index = ImGui::GetKeyIndex(key);
   return index >= 0 && ImGui::IsKeyPressed(index);
+}
+
+/// What was typed. Characters of more than 16 bits are two surrogates (field_text.h).
+std::string typed_text(const ImVector<ImWchar>& characters) {
+  std::string text;
+  char32_t high = 0;
+  for (const ImWchar c : characters) {
+    const char32_t before = std::exchange(high, c >= 0xD800 && c < 0xDC00 ? char32_t{c} : 0);
+    if (high != 0) continue;
+    const bool joins = before != 0 && c >= 0xDC00 && c < 0xE000;
+    append_utf8(text, joins ? 0x10000 + ((before - 0xD800) << 10) + (c - 0xDC00) : char32_t{c});
+  }
+  return text;
 }
 
 class Field {
@@ -144,10 +159,7 @@ class Field {
     }
     if (enter_adds && (pressed(ImGuiKey_Enter) || pressed(ImGuiKey_KeyPadEnter))) insert("\n");
     if (!io.KeyCtrl || io.KeyAlt) {  // Ctrl and Alt together are AltGr
-      std::string typed;
-      for (const ImWchar c : io.InputQueueCharacters) {
-        append_utf8(typed, c);
-      }
+      const std::string typed = typed_text(io.InputQueueCharacters);
       if (!typed.empty()) {
         edit_.type(typed);
         moved();
@@ -303,7 +315,7 @@ class Field {
     g_editing.drags_text = clicks <= 1;
   }
 
-  void copy() const { ImGui::SetClipboardText(std::string(edit_.selected_text()).c_str()); }
+  void copy() const { copy_text(std::string(edit_.selected_text())); }
 
   static inline const std::function<void(char32_t)> kNobody;
 

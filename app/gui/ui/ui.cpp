@@ -9,15 +9,15 @@
 #include <cmath>
 #include <utility>
 
+#include "gui/text/stand_ins.h"
 #include "gui/text/utf8.h"
 #include "gui/theme.h"
+#include "gui/ui/field_text.h"
 #include "gui/ui/tab_order.h"
 #include "gui/ui/text_area.h"
 
 namespace infer::gui::ui {
 namespace {
-
-std::function<void(std::string_view)> g_text_hook;
 
 /// ImGui numbers the corners of the letters of one text with 16 bits.
 constexpr size_t kMostText = 12'000;
@@ -43,9 +43,8 @@ class KeptText {
 
 /// A label for ImGui: it shows no more than the text, whatever that has, and the name is the id.
 std::string labelled(std::string_view label, std::string_view name) {
-  will_draw(label);
   std::string out;
-  for (const char c : label) {
+  for (const char c : ShownText(label)) {
     // What follows two of these would be an id.
     if (c == '#' && !out.empty() && out.back() == '#') out += "\u200b";
     out += c;
@@ -79,15 +78,6 @@ struct Colours {
 };
 
 }  // namespace
-
-void set_text_hook(std::function<void(std::string_view)> hook) { g_text_hook = std::move(hook); }
-
-void will_draw(std::string_view text) {
-  if (!g_text_hook) return;
-  const bool ascii =
-      std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
-  if (!ascii) g_text_hook(text);
-}
 
 bool button(std::string_view name, std::string_view label, Tone tone, float width) {
   const Colours colours(tone);
@@ -133,8 +123,8 @@ bool slider(std::string_view name, float& value, float least, float most, const 
 bool choice(std::string_view name, size_t& index, const std::vector<std::string>& choices) {
   const std::string shown = index < choices.size() ? choices[index] : std::string();
   ImGui::SetNextItemWidth(width_of(-1));
-  will_draw(shown);
-  const bool open = ImGui::BeginCombo(labelled("", name).c_str(), shown.c_str());
+  const bool open =
+      ImGui::BeginCombo(labelled("", name).c_str(), ShownText(shown).string().c_str());
   bool changed = false;
   if (!open) {
     add_control("choice", name, shown);
@@ -180,11 +170,13 @@ bool input(std::string_view name, std::string& text, const InputOptions& options
   if (options.read_only) flags |= ImGuiInputTextFlags_ReadOnly;
   if (options.secret) flags |= ImGuiInputTextFlags_Password;
   if (!options.secret) will_draw(text);
-  will_draw(options.hint);
   const std::string id = labelled("", name);
+  const std::string hint = ShownText(options.hint).string();
   KeptText kept(id, text);
-  bool changed =
-      ImGui::InputTextWithHint(id.c_str(), std::string(options.hint).c_str(), &text, flags);
+  FieldText field(text);
+  bool changed = ImGui::InputTextWithHint(id.c_str(), hint.c_str(), field.edited(),
+                                          flags | field.flags(), FieldText::filter);
+  field.give_back();
   if (kept.give_back(text)) changed = false;
   add_control("input", name, options.secret ? std::string_view("…") : std::string_view(text),
               ImGui::IsItemActive());
@@ -194,11 +186,11 @@ bool input(std::string_view name, std::string& text, const InputOptions& options
 bool input_lines(std::string_view name, std::string& text, float height, bool& submitted,
                  const InputOptions& options) {
   will_draw(text);
-  will_draw(options.hint);
+  const std::string hint = ShownText(options.hint).string();
   const bool changed = text_area(labelled("", name).c_str(), text,
                                  {.width = width_of(options.width),
                                   .height = height,
-                                  .hint = options.hint,
+                                  .hint = hint,
                                   .focus = options.focus,
                                   .read_only = options.read_only,
                                   .enter_submits = options.enter_submits},
@@ -223,7 +215,7 @@ bool input_number(std::string_view name, double& value, bool& set, std::string_v
   static std::string typed;
   std::string text = shown;
   ImGui::SetNextItemWidth(width_of(-1));
-  if (ImGui::InputTextWithHint(labelled("", name).c_str(), std::string(hint).c_str(), &text,
+  if (ImGui::InputTextWithHint(labelled("", name).c_str(), ShownText(hint).string().c_str(), &text,
                                ImGuiInputTextFlags_CharsScientific)) {
     typed_in = ImGui::GetItemID();
     typed = text;
@@ -249,7 +241,7 @@ bool input_number(std::string_view name, double& value, bool& set, std::string_v
 
 bool row(std::string_view name, std::string_view label, bool chosen, float height) {
   const float tall = height > 0 ? height : ImGui::GetFrameHeight();
-  will_draw(label);
+  const ShownText shown(label);
   const bool pressed = ImGui::Selectable(labelled("", name).c_str(), chosen,
                                          ImGuiSelectableFlags_AllowItemOverlap, {0, tall});
   const ImVec2 least = ImGui::GetItemRectMin();
@@ -258,8 +250,8 @@ bool row(std::string_view name, std::string_view label, bool chosen, float heigh
   const float y = (least.y + most.y - ImGui::GetFontSize()) / 2;
   if (height <= 0) {
     ImGui::RenderTextEllipsis(ImGui::GetWindowDrawList(), {least.x + pad, y},
-                              {most.x - pad, most.y}, most.x - pad, most.x - pad, label.data(),
-                              label.data() + label.size(), nullptr);
+                              {most.x - pad, most.y}, most.x - pad, most.x - pad, shown.begin(),
+                              shown.end(), nullptr);
   }
   add_control("row", name, label, chosen);
   return pressed;
@@ -273,26 +265,26 @@ bool fold(std::string_view name, std::string_view label, bool open_at_first) {
 }
 
 void progress(std::string_view name, double share, std::string_view label) {
-  will_draw(label);
   ImGui::ProgressBar(static_cast<float>(std::clamp(share, 0.0, 1.0)), {width_of(-1), 0},
-                     std::string(label).c_str());
+                     ShownText(label).string().c_str());
   add_last_item("progress", name, label);
 }
 
 void text(std::string_view text, std::string_view name) {
-  const std::string_view shown = first_bytes(text, kMostText);
-  will_draw(shown);
-  ImGui::TextUnformatted(shown.data(), shown.data() + shown.size());
+  const ShownText shown(first_bytes(text, kMostText));
+  ImGui::TextUnformatted(shown.begin(), shown.end());
   if (!name.empty()) add_last_item("text", name, text);
 }
 
-void cut(std::string_view shown, float width, std::string_view name) {
-  const char* const begin = shown.data();
-  const char* end = begin + shown.size();
-  if (ImGui::CalcTextSize(begin, end).x <= width) return text(shown, name);
+void cut(std::string_view text, float width, std::string_view name) {
+  const ShownText shown(first_bytes(text, kMostText));
+  if (shown.width() <= width) return ui::text(text, name);
   const float room = std::max(0.0f, width - ImGui::CalcTextSize("…").x);
-  ImGui::GetFont()->CalcTextSizeA(ImGui::GetFontSize(), room, 0, begin, end, &end);
-  text(std::string(begin, end) + "…", name);
+  const char* end = nullptr;
+  ImGui::GetFont()->CalcTextSizeA(ImGui::GetFontSize(), room, 0, shown.begin(), shown.end(), &end);
+  const std::string begin = std::string(shown.begin(), end) + "…";
+  ImGui::TextUnformatted(begin.data(), begin.data() + begin.size());
+  if (!name.empty()) add_last_item("text", name, without_stand_ins(begin));
 }
 
 void wrapped(std::string_view shown, std::string_view name) {
@@ -324,22 +316,21 @@ void notice(Tone tone, std::string_view shown, std::string_view name) {
   ImGui::PopStyleColor();
 }
 
-void tooltip(std::string_view shown) {
+void tooltip(std::string_view text) {
   if (!ImGui::IsItemHovered()) return;
-  shown = first_bytes(shown, kMostText);
-  will_draw(shown);
+  const ShownText shown(first_bytes(text, kMostText));
   ImGui::BeginTooltip();
   ImGui::PushTextWrapPos(ImGui::GetFontSize() * 28);
-  ImGui::TextUnformatted(shown.data(), shown.data() + shown.size());
+  ImGui::TextUnformatted(shown.begin(), shown.end());
   ImGui::PopTextWrapPos();
   ImGui::EndTooltip();
 }
 
-void label(std::string_view shown, float width) {
-  will_draw(shown);
+void label(std::string_view text, float width) {
+  const ShownText shown(text);
   const float start = ImGui::GetCursorPosX();
   ImGui::AlignTextToFramePadding();
-  ImGui::TextUnformatted(shown.data(), shown.data() + shown.size());
+  ImGui::TextUnformatted(shown.begin(), shown.end());
   ImGui::SameLine(start + (width > 0 ? width : ImGui::GetFontSize() * 10));
 }
 

@@ -4,20 +4,14 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "gui/ui/record.h"
+#include "gui/ui/shown_text.h"
 
 namespace infer::gui::ui {
-
-/// Told of every text that is about to be drawn and has letters beyond ASCII: the fonts may lack
-/// them. Empty: nobody is.
-void set_text_hook(std::function<void(std::string_view)> hook);
-/// A text that is drawn without the controls below: tells the hook.
-void will_draw(std::string_view text);
 
 enum class Tone { plain, primary, quiet, danger };
 

@@ -1,0 +1,33 @@
+// Texts on their way to ImGui.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace infer::gui::ui {
+
+/// Told of every text that is about to be drawn and has letters beyond ASCII: the fonts may lack
+/// them. Empty: nobody is.
+void set_text_hook(std::function<void(std::string_view)> hook);
+/// A text that is drawn without ShownText and the controls: tells the hook.
+void will_draw(std::string_view text);
+
+/// A text as ImGui draws it (text/stand_ins.h). Tells the hook. Lives no longer than the text.
+class ShownText {
+ public:
+  explicit ShownText(std::string_view text);
+  ShownText(const ShownText&) = delete;
+  ShownText& operator=(const ShownText&) = delete;
+
+  const char* begin() const { return text_.data(); }
+  const char* end() const { return text_.data() + text_.size(); }
+  std::string string() const { return std::string(text_); }
+  float width() const;  ///< pixels, in the current font
+
+ private:
+  std::string space_;
+  std::string_view text_;
+};
+
+}  // namespace infer::gui::ui

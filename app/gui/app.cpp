@@ -232,22 +232,27 @@ void App::drop(const std::vector<std::string>& paths) {
   }
 }
 
-/// What was typed into a field counts when the field is left, which it is in one more frame.
+/// Ctrl+Q is close to other keys, as the button of a window is to others: what would be lost is told
+/// first. What was typed into a field counts when the field is left, which it is in one more frame.
 bool App::may_close() {
+  if (!closes_ && tells_of_loss()) return false;
   if (closes_ || window_.is_hidden() || !ImGui::IsAnyItemActive()) return true;
   closes_ = true;
   window_.redraw_within(0);
   return false;
 }
 
-/// Ctrl+Q is close to other keys: what would be lost is told first.
-void App::quit() {
+/// Whether closing the window would lose something that the user was not told of.
+bool App::tells_of_loss() {
   const double now = ImGui::GetTime();
   const bool draft = chat_pane_.has_draft();
-  if ((!draft && !jobs_.is_running()) || now < quit_until_) return window_.close();
+  if ((!draft && !jobs_.is_running()) || now < quit_until_) return false;
   quit_until_ = now + Toasts::kSeconds;
+  if (window_.is_hidden()) window_.raise();
   toasts_.tell(std::string(draft ? "A message is not sent yet." : "A tool is still running.") +
-               " Ctrl+Q again quits.");
+               " Ctrl+Q again quits, or closing the window again.");
+  window_.redraw_within(0);
+  return true;
 }
 
 void App::take_shortcuts() {
@@ -259,7 +264,7 @@ void App::take_shortcuts() {
     settings.font_size = std::clamp(settings.font_size + step, kLeastFont, kLargestFont);
     settings_.set(std::move(settings));
   }
-  if (is_pressed(Shortcut::quit)) quit();
+  if (is_pressed(Shortcut::quit)) window_.close();
   // What is open has the keys; Escape closes some of it before this is called.
   if (popup_was_open_ || ui::is_popup_open()) return;
   const std::pair<Shortcut, Page> pages[] = {{Shortcut::page_chat, Page::chat},

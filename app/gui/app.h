@@ -67,7 +67,7 @@ class App final : public WindowClient {
   void draw_model_badge();
   void draw_help();
   void take_shortcuts();
-  void quit();
+  bool tells_of_loss();
   void follow_settings();
   void choose_device();
   void start_model();
@@ -105,7 +105,7 @@ class App final : public WindowClient {
   bool fonts_due_ = false;
   bool help_due_ = false;
   bool popup_was_open_ = false;  ///< in the last frame
-  double quit_until_ = 0;        ///< so long Ctrl+Q quits whatever is lost; seconds of the clock
+  double quit_until_ = 0;        ///< so long the window closes whatever is lost; seconds of the clock
 };
 
 }  // namespace infer::gui

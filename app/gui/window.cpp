@@ -297,6 +297,7 @@ void Window::set_size(int width, int height, float scale) {
 }
 
 void Window::raise() {
+  if (glfwGetWindowAttrib(window_, GLFW_ICONIFIED) != 0) glfwRestoreWindow(window_);
   glfwFocusWindow(window_);
   glfwRequestWindowAttention(window_);
 }

@@ -82,6 +82,36 @@ TEST_CASE("keys: Ctrl+Q tells about a tool that is running") {
   REQUIRE(f.driver->wait([&] { return !f.app->jobs().is_running(); }, 60));
 }
 
+TEST_CASE("keys: the button of the window asks about a draft as Ctrl+Q does") {
+  NEEDS_WINDOW();
+  Fixture f(AppOptions{});
+  CHECK(f.app->may_close());
+  f.driver->fill(kMessage, "not sent");
+  test::shared_window()->close();
+  f.driver->frames(3);  // fails if the window closes
+  REQUIRE(f.app->toasts().all().size() == 1);
+  CHECK(f.app->toasts().all().front().text.starts_with("A message is not sent yet."));
+  f.driver->key(GLFW_KEY_ESCAPE);
+  CHECK(f.app->may_close());  // the second time
+}
+
+TEST_CASE("keys: closing asks about a draft of another conversation, and about an edit") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.ask("Hello!");
+  f.driver->click(f.message(0, "edit"));
+  f.driver->frames(5);
+  CHECK(f.app->may_close());  // nothing is changed yet
+  f.driver->fill(f.message(0, "editor/text"), "Hello again!");
+  f.driver->key(GLFW_KEY_ESCAPE);
+  CHECK_FALSE(f.app->may_close());
+  Fixture g(AppOptions{});
+  g.driver->fill(kMessage, "not sent");
+  g.driver->key(GLFW_KEY_ESCAPE);
+  CHECK_FALSE(g.app->may_close());
+}
+
 TEST_CASE("keys: letters without a Latin one are where they are in the US") {
   NEEDS_WINDOW();
   Fixture f(AppOptions{});

@@ -17,7 +17,8 @@ class ChatPane {
   float composer_height() const { return composer_.height(); }
   /// Adds an image's file to the message that is being written.
   void attach(const std::string& path);
-  bool has_draft() const { return !composer_.is_empty(); }
+  /// Whether something was typed that is not sent or saved, here or in another conversation.
+  bool has_draft() const { return composer_.has_draft() || transcript_.has_edit(); }
   void restyle() { transcript_.restyle(); }
   /// Another page is shown, or the window is closed.
   void leave();

@@ -22,6 +22,11 @@ float Composer::height() const {
          (chat_.full() ? ImGui::GetFrameHeightWithSpacing() * 2.5f : 0);
 }
 
+bool Composer::has_draft() const {
+  return !draft_.empty() ||
+         std::ranges::any_of(drafts_, [](const auto& draft) { return !draft.second.empty(); });
+}
+
 /// A draft stays with its conversation. One for a new conversation goes with it into the list.
 void Composer::follow_conversation() {
   if (of_ != chat_.current()) {

@@ -20,6 +20,8 @@ class Composer {
   /// Whether it had the keyboard in the last frame.
   bool is_active() const { return active_; }
   bool is_empty() const { return draft_.empty(); }
+  /// Whether there is a draft, for whatever conversation.
+  bool has_draft() const;
 
  private:
   void draw_full_context();

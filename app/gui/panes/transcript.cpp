@@ -402,6 +402,12 @@ bool Transcript::is_last(const ShownMessage& shown) const {
   return &shown == &chat_.shown().back();
 }
 
+bool Transcript::has_edit() const {
+  return std::ranges::any_of(chat_.shown(), [&](const ShownMessage& shown) {
+    return shown.message->id == editing_ && shown.message->text != edited_;
+  });
+}
+
 void Transcript::copy_last_answer() const {
   const auto& shown = chat_.shown();
   const auto answer = std::ranges::find_if(shown.rbegin(), shown.rend(), [](const ShownMessage& s) {

@@ -23,6 +23,8 @@ class Transcript {
   bool is_settled() const { return settled_; }
   /// Bytes of text that were parsed or laid out so far, for tests.
   size_t worked_bytes() const;
+  /// Whether a message is being edited and has another text by now.
+  bool has_edit() const;
   void copy_last_answer() const;
   void regenerate_last();
 

@@ -116,6 +116,32 @@ TEST_CASE("chat: an edited question begins another branch") {
   CHECK(f.shown().size() == 2);
 }
 
+TEST_CASE("chat: a question that is edited while it is being answered is answered") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  ChatSettings settings;
+  settings.grammar = "root ::= [a-z ]+";  // until the context is full
+  settings.sampling.temperature = 0;
+  f.app->chat().configure(0, "", settings);
+  f.begin("Hello!");
+  REQUIRE(f.app->chat().is_answering());
+  const Id question = f.shown()[0].message->id;
+  const Id first = f.shown()[1].message->id;
+  settings.grammar = "root ::= \"no\"";
+  f.app->chat().configure(f.app->chat().current(), "", settings);
+  f.app->chat().edit(question, "Is it raining?");
+  REQUIRE(f.driver->wait([&] {
+    return f.shown().size() == 2 && f.shown()[0].text() == "Is it raining?" &&
+           !f.app->chat().is_answering();
+  }));
+  CHECK(f.shown()[1].text() == "no");
+  CHECK(f.app->toasts().all().empty());
+  f.app->chat().select(question);
+  REQUIRE(f.driver->wait([&] { return f.shown().back().message->id == first; }));
+  CHECK(f.shown().back().message->state == conversations::State::stopped);
+}
+
 TEST_CASE("chat: an edit can be given up") {
   NEEDS_WINDOW();
   Fixture f;

@@ -44,8 +44,8 @@ conversations::Statistics sum_of(const conversations::Statistics& first,
 
 }  // namespace
 
-bool ChatState::can_send() const {
-  return !model_.empty() && !live_.contains(current_) && !sending_;
+bool ChatState::can_answer(Id conversation) const {
+  return !model_.empty() && !live_.contains(conversation) && !sending_;
 }
 
 bool ChatState::is_answering(Id conversation) const {
@@ -53,14 +53,17 @@ bool ChatState::is_answering(Id conversation) const {
   return live != live_.end() && !live->second.ended;
 }
 
-void ChatState::answer_after(Job job, bool continues, std::function<void()> failed) {
-  if (!can_send()) {
+void ChatState::answer_after(Id conversation, Job job, bool continues,
+                             std::function<void()> failed) {
+  if (!can_answer(conversation)) {
     if (failed) failed();
     return;
   }
   sending_ = true;
-  full_.reset();
-  const int64_t number = ++navigation_;
+  // Where the user has gone meanwhile stays.
+  const bool shows = conversation == current_;
+  if (shows) full_.reset();
+  const int64_t number = shows ? ++navigation_ : -1;
   store_.call(std::move(job),
               [this, number, continues, failed = std::move(failed)](Result<Tree> tree) {
                 sending_ = false;
@@ -124,15 +127,24 @@ void ChatState::send(std::string text) {
       return add_answer(store, conversation, asked->id, model);
     });
   };
-  answer_after(job, false, [this, text] { returned_ = text; });
+  answer_after(current_, job, false, [this, text] { returned_ = text; });
 }
 
 void ChatState::edit(Id message, std::string text) {
   const conversations::Message* const old = tree_ ? tree_->find(message) : nullptr;
   if (old == nullptr) return;
-  // Without a model the new text is kept, and can be answered later.
-  const bool answers = old->role == Role::user && can_send();
-  const auto change_text = [id = current_, message, text, model = model_,
+  const bool question = old->role == Role::user;
+  const auto edit = [this, id = current_, message, text, question] {
+    // Without a model the new text is kept, and can be answered later.
+    edit_in(id, message, text, question && can_answer(id));
+  };
+  if (!question || model_.empty() || !live_.contains(current_)) return edit();
+  after_end_[current_] = edit;
+  engine_.stop(current_);
+}
+
+void ChatState::edit_in(Id conversation, Id message, const std::string& text, bool answers) {
+  const auto change_text = [id = conversation, message, text, model = model_,
                             answers](Store& store) -> Result<Tree> {
     return change_together(store, id, [&]() -> Status {
       const auto edited = store.edit(message, text);
@@ -142,20 +154,26 @@ void ChatState::edit(Id message, std::string text) {
   };
   const auto failed = [this, text] { returned_ = text; };
   if (answers) {
-    answer_after(change_text, false, failed);
-  } else {
+    answer_after(conversation, change_text, false, failed);
+  } else if (conversation == current_) {
     change(change_text, {}, failed);
+  } else {
+    store_.call(change_text, [this, failed](const Result<Tree>& tree) {
+      if (tree) return;
+      toasts_.fail(tree.error());
+      failed();
+    });
   }
 }
 
 void ChatState::answer(Id message) {
-  answer_after([id = current_, message, model = model_](Store& store) -> Result<Tree> {
+  answer_after(current_, [id = current_, message, model = model_](Store& store) -> Result<Tree> {
     return change_together(store, id, [&] { return add_answer(store, id, message, model); });
   });
 }
 
 void ChatState::regenerate(Id message) {
-  answer_after([id = current_, message, model = model_](Store& store) -> Result<Tree> {
+  answer_after(current_, [id = current_, message, model = model_](Store& store) -> Result<Tree> {
     const auto begun = store.regenerate(message, model);
     if (!begun) return tl::unexpected(begun.error());
     return store.load(id);
@@ -165,6 +183,7 @@ void ChatState::regenerate(Id message) {
 void ChatState::go_on(Id message) {
   if (shown_.empty() || shown_.back().message->id != message) return;
   answer_after(
+      current_,
       [id = current_, message](Store& store) -> Result<Tree> {
         if (Status status = store.resume(message); !status.ok()) {
           return tl::unexpected(std::move(status));
@@ -194,7 +213,7 @@ void ChatState::set_tool_result(Id message, size_t call, std::string result) {
     });
   };
   if (answers) {
-    answer_after(keep);
+    answer_after(current_, keep);
   } else {
     change(keep);
   }
@@ -204,13 +223,14 @@ void ChatState::drop_oldest_and_go_on() {
   if (!full_ || !can_send()) return;
   const Id message = full_->message;
   settings_.drop_oldest = true;
-  answer_after([id = current_, message, model = model_, prompt = system_prompt_,
+  answer_after(current_,
+               [id = current_, message, model = model_, prompt = system_prompt_,
                 text = text_of(settings_)](Store& store) -> Result<Tree> {
-    return change_together(store, id, [&]() -> Status {
-      if (Status kept = store.configure(id, prompt, text, {}); !kept.ok()) return kept;
-      return add_answer(store, id, message, model);
-    });
-  });
+                 return change_together(store, id, [&]() -> Status {
+                   if (Status kept = store.configure(id, prompt, text, {}); !kept.ok()) return kept;
+                   return add_answer(store, id, message, model);
+                 });
+               });
 }
 
 // ---- Events
@@ -296,6 +316,7 @@ void ChatState::see_end(const AnswerEnded& ended) {
       show(*std::move(tree));
     }
     refresh();
+    if (const auto next = after_end_.extract(conversation)) next.mapped()();
   });
   if (shown) note_dropped(ended.dropped_messages);
 }

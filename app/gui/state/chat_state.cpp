@@ -167,6 +167,7 @@ void ChatState::pin(Id conversation, bool pinned) {
 }
 
 void ChatState::remove(Id conversation) {
+  after_end_.erase(conversation);
   engine_.stop(conversation);
   engine_.forget(conversation);
   store_.call([conversation](Store& store) { return store.move_to_trash(conversation); },

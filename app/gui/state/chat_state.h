@@ -117,7 +117,7 @@ class ChatState {
   /// Grows when shown() has changed other than by an answer that grows.
   int64_t revision() const { return revision_; }
   /// Whether there is a model and no answer is being generated here.
-  bool can_send() const;
+  bool can_send() const { return can_answer(current_); }
   bool is_answering() const { return is_answering(current_); }
   bool is_answering(Id conversation) const;
   /// Whether an answer was ended by a full context, since the program began.
@@ -126,7 +126,8 @@ class ChatState {
   void send(std::string text);
   /// A text that could not be stored and is given back; empty: there is none.
   std::string take_returned() { return std::exchange(returned_, {}); }
-  /// Stores another version. A question is answered again if there is a model that can.
+  /// Stores another version. A question is answered again if there is a model that can. An answer
+  /// that is being written is stopped first.
   void edit(Id message, std::string text);
   /// Answers a question that has no answer.
   void answer(Id message);
@@ -170,9 +171,12 @@ class ChatState {
   void show(conversations::Tree tree);
   void update_shown();
   void generate(const conversations::Tree& tree, bool continues);
+  bool can_answer(Id conversation) const;
   /// Runs the job, which adds an answer or takes one up again, and generates into it.
   /// `failed`: called if the job cannot be done.
-  void answer_after(Job job, bool continues = false, std::function<void()> failed = {});
+  void answer_after(Id conversation, Job job, bool continues = false,
+                    std::function<void()> failed = {});
+  void edit_in(Id conversation, Id message, const std::string& text, bool answers);
   void see_part(const AnswerPart& part);
   void see_end(const AnswerEnded& ended);
   void note_dropped(int64_t messages);
@@ -195,6 +199,8 @@ class ChatState {
   ChatSettings settings_;
 
   std::map<Id, LiveAnswer> live_;  ///< by conversation
+  /// By conversation: what follows the end of its answer.
+  std::map<Id, std::function<void()>> after_end_;
   std::optional<FullContext> full_;
   std::set<Id> filled_;  ///< answers that a full context ended
   std::string model_;

@@ -58,6 +58,9 @@ void AsyncStore::open() {
     store_ = std::move(*opened);
   } else {
     failure_ = opened.error();
+    if (options_.in_memory_otherwise) {
+      store_ = Store::open_in_memory(path_, options_.open).value_or(nullptr);
+    }
   }
   if (!options_.opened) return;
   tell([this, status = failure_, report] { options_.opened(status, report); });

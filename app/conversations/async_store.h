@@ -22,7 +22,7 @@ namespace infer::conversations {
 struct AsyncOptions {
   OpenOptions open;
   /// Called in poll() once, when the file has been opened or could not be. In the latter case every
-  /// call fails with that status.
+  /// call fails with that status, or works in memory.
   std::function<void(const Status&, const OpenReport&)> opened;
   /// Called in poll() when a text that was appended could not be saved. It stays in memory and is
   /// tried again. Further failures are not told until saving has worked again.
@@ -30,6 +30,9 @@ struct AsyncOptions {
   /// Called on the store's thread when poll() has something to do: a window that sleeps may be
   /// woken.
   std::function<void()> wake;
+  /// A file that cannot be opened is copied into memory, as far as it can be read, and calls work
+  /// there. Nothing of what they write is kept.
+  bool in_memory_otherwise = false;
   /// What is appended is saved after at most this time.
   std::chrono::milliseconds save_every{200};
 };

@@ -102,6 +102,22 @@ Status use_wal(Database& database, int busy_ms) {
   }
 }
 
+/// Copies the file into a database in memory.
+Status copy_file(Database& database) {
+  using ReadBy = Database::ReadBy;
+  Status copied = database.copy_file(ReadBy::sharing);
+  if (copied.ok()) return copied;
+  // Every open store has this file open, and its lock. Without both, nothing writes.
+  const std::string& path = database.path();
+  platform::OpenFile lock(path + ".lock", 0600, true);
+  if (lock.failure() == 0 && lock.try_lock() != 0) return copied;
+  if (database.copy_file(ReadBy::locking).ok()) return {};
+  std::error_code none;
+  const auto log_bytes = fs::file_size(path + "-wal", none);
+  if (!none && log_bytes > 0) return copied;  // the file without its log may be half of a change
+  return database.copy_file(ReadBy::trusting);
+}
+
 }  // namespace
 
 Result<std::string> default_path() {
@@ -122,7 +138,7 @@ Status Store::prepare() {
   const Status known = check_version(database, migration_steps().size());
   if (!known.ok()) return blame_file(known);
   std::error_code failed;
-  const bool doubted = fs::exists(doubt_of(database.path()), failed);
+  const bool doubted = lock_ != nullptr && fs::exists(doubt_of(database.path()), failed);
   if (const Status sound = check(database, doubted); !sound.ok()) return blame_file(sound);
   if (doubted) fs::remove(doubt_of(database.path()), failed);
   // Extra: also without WAL, which some network file systems do not have, a commit survives a power
@@ -145,7 +161,7 @@ Status Store::end_interrupted() {
   while (rows.step()) left.push_back(rows.integer(0));
   if (!rows.status().ok() || left.empty()) return rows.status();
   // While another process has the file open, the answers may be its own.
-  const int refused = lock_->try_lock();
+  const int refused = lock_ == nullptr ? ENOLCK : lock_->try_lock();
   const auto share = [&] { return share_lock(*lock_, database_->path(), options_.busy_ms); };
   if (refused == EWOULDBLOCK) return share();
   Status done = write([&]() -> Status {
@@ -191,6 +207,18 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& path, OpenReport* 
     if (Status set = recover(path, done.message(), *report); !set.ok()) return tl::unexpected(set);
     std::error_code ignored_failure;
     fs::remove(doubt_of(path), ignored_failure);
+  }
+}
+
+Result<std::unique_ptr<Store>> Store::open_in_memory(const std::string& path, OpenOptions options) {
+  for (bool copies = true;; copies = false) {
+    Result<std::unique_ptr<Database>> database = Database::open_in_memory(path);
+    if (!database) return tl::unexpected(database.error());
+    if (copies && !copy_file(**database).ok()) continue;
+    std::unique_ptr<Store> store(new Store(*std::move(database), options, nullptr));
+    Status done = store->prepare();
+    if (done.ok()) return store;
+    if (!copies) return tl::unexpected(std::move(done));
   }
 }
 

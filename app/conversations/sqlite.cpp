@@ -90,17 +90,53 @@ std::string doubt_of(const std::string& path) { return path + ".doubt"; }
 
 Result<std::unique_ptr<Database>> Database::open(const std::string& path, int busy_ms) {
   std::unique_ptr<Database> database(new Database(path));
-  const int flags =
-      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
-  const int code = sqlite3_open_v2(path.c_str(), &database->handle_, flags, nullptr);
-  if (code != SQLITE_OK) return tl::unexpected(database->failure(code));
-  sqlite3* const handle = database->handle_;
-  sqlite3_busy_timeout(handle, busy_ms);
-  sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, kMaxTextBytes);
-  // Nothing that a file says may write to the index's own tables.
-  sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
-  sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  const Status opened =
+      database->open_handle(path.c_str(), SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+  if (!opened.ok()) return tl::unexpected(opened);
+  sqlite3_busy_timeout(database->handle_, busy_ms);
   return database;
+}
+
+Result<std::unique_ptr<Database>> Database::open_in_memory(const std::string& path) {
+  std::unique_ptr<Database> database(new Database(path));
+  const Status opened =
+      database->open_handle(":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+  if (!opened.ok()) return tl::unexpected(opened);
+  return database;
+}
+
+Status Database::open_handle(const char* name, int flags) {
+  const int code =
+      sqlite3_open_v2(name, &handle_, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nullptr);
+  if (code != SQLITE_OK) return failure(code);
+  sqlite3_limit(handle_, SQLITE_LIMIT_LENGTH, kMaxTextBytes);
+  // Nothing that a file says may write to the index's own tables.
+  sqlite3_db_config(handle_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(handle_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  return {};
+}
+
+Status Database::copy_file(ReadBy how) {
+  std::string name = path_;
+  if (how == ReadBy::trusting) {
+    name = "file:";
+    for (const char c : path_) {
+      name += c == '%' ? "%25" : c == '?' ? "%3f" : c == '#' ? "%23" : std::string(1, c);
+    }
+    name += "?immutable=1";
+  }
+  Database file(path_);
+  const int rights = how == ReadBy::locking ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
+  Status done = file.open_handle(name.c_str(), rights | SQLITE_OPEN_URI);
+  if (done.ok() && how == ReadBy::locking) {
+    done = file.execute("PRAGMA locking_mode = EXCLUSIVE");
+  }
+  if (!done.ok()) return done;
+  sqlite3_backup* const copy = sqlite3_backup_init(handle_, "main", file.handle_, "main");
+  if (copy == nullptr) return failure(sqlite3_errcode(handle_));
+  const int stepped = sqlite3_backup_step(copy, -1);
+  const int ended = sqlite3_backup_finish(copy);
+  return stepped == SQLITE_DONE && ended == SQLITE_OK ? Status() : file.failure(stepped);
 }
 
 void Database::file_is_sound() {

@@ -70,6 +70,17 @@ class Database {
   /// Makes the file if there is none, and does not read it yet. `busy_ms`: how long calls wait for
   /// another program. Closing leaves the WAL as it is until file_is_sound() was called.
   static Result<std::unique_ptr<Database>> open(const std::string& path, int busy_ms);
+  /// An empty one in memory. Messages name `path`.
+  static Result<std::unique_ptr<Database>> open_in_memory(const std::string& path);
+
+  /// How a file is read that cannot be opened for writing.
+  enum class ReadBy {
+    sharing,   ///< beside other programs; needs the files beside it
+    locking,   ///< no other program can use it meanwhile; its log is read without a file of indexes
+    trusting,  ///< without locks and without its log: nothing may write it meanwhile
+  };
+  /// Of a database in memory: takes all that the file at path() has. Changes nothing if it fails.
+  Status copy_file(ReadBy how);
   ~Database();
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
@@ -107,6 +118,7 @@ class Database {
  private:
   friend class Statement;
   explicit Database(std::string path) : path_(std::move(path)) {}
+  Status open_handle(const char* name, int flags);
   Status begin(bool is_outer);
   void roll_back(bool is_outer);
 

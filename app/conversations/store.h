@@ -80,6 +80,10 @@ class Store {
   /// version of infer wrote the file or another program.
   static Result<std::unique_ptr<Store>> open(const std::string& path, OpenReport* report,
                                              OpenOptions options = {});
+  /// A store in memory with what the file has, as far as that can be read: for a file that cannot
+  /// be opened. Nothing of what is written there is kept.
+  static Result<std::unique_ptr<Store>> open_in_memory(const std::string& path,
+                                                       OpenOptions options = {});
   ~Store();
 
   // ---- Conversations. Unknown ids: not_found.
@@ -173,7 +177,8 @@ class Store {
   Status touch(Id conversation);
   Status merge_pieces(Id message);
 
-  std::unique_ptr<platform::OpenFile> lock_;  // says that the store is open; goes after the file
+  // Says that the store is open; goes after the file. Null: the store is in memory.
+  std::unique_ptr<platform::OpenFile> lock_;
   std::unique_ptr<Database> database_;
   OpenOptions options_;
   Time last_time_ = 0;

@@ -66,7 +66,10 @@ App::App(Window& window, AppOptions options)
              {.open = {},
               .opened =
                   [this](const Status& status, const conversations::OpenReport& report) {
-                    if (!status.ok()) return toasts_.fail(status);
+                    if (!status.ok()) {
+                      toasts_.fail(status);
+                      chat_.set_unsaved(status.message());
+                    }
                     if (!report.set_aside.empty()) {
                       toasts_.fail("The file of the conversations was damaged (" + report.damage +
                                    "). It was moved to " + report.set_aside + "; " +
@@ -76,7 +79,8 @@ App::App(Window& window, AppOptions options)
                     chat_.refresh();
                   },
               .save_failed = [this](const Status& status) { toasts_.fail(status); },
-              .wake = [this] { window_.wake(); }}),
+              .wake = [this] { window_.wake(); },
+              .in_memory_otherwise = true}),
       library_([this] { window_.wake(); }),
       monitor_([this] { window_.wake(); }),
       chat_(store_, engine_, toasts_),
@@ -232,8 +236,9 @@ void App::drop(const std::vector<std::string>& paths) {
   }
 }
 
-/// Ctrl+Q is close to other keys, as the button of a window is to others: what would be lost is told
-/// first. What was typed into a field counts when the field is left, which it is in one more frame.
+/// Ctrl+Q is close to other keys, as the button of a window is to others: what would be lost is
+/// told first. What was typed into a field counts when the field is left, which it is in one more
+/// frame.
 bool App::may_close() {
   if (!closes_ && tells_of_loss()) return false;
   if (closes_ || window_.is_hidden() || !ImGui::IsAnyItemActive()) return true;

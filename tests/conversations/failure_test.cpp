@@ -255,6 +255,90 @@ TEST_CASE("a file that is read-only can be read; writing is a typed error") {
   check_message(failed, path);
 }
 
+/// No file can grow while it lives, as on a full disk.
+struct FullDisk {
+  FullDisk() : handler(std::signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &before);
+    const rlimit none = {0, before.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &none);
+  }
+  ~FullDisk() {
+    setrlimit(RLIMIT_FSIZE, &before);
+    std::signal(SIGXFSZ, handler);
+  }
+  rlimit before = {};
+  void (*handler)(int);
+};
+
+/// A file with a conversation; the second one is in the log alone.
+std::string file_with_log(const infer::test::TempDir& folder) {
+  const std::string path = folder.path("a/c.db");
+  const std::string copy = folder.path("b#1?/c%41.db");
+  { must(open_store(path)->create(titled("first"))); }
+  const std::unique_ptr<Store> store = open_store(path);
+  must(store->create(titled("second")));
+  fs::create_directory(fs::path(copy).parent_path());
+  for (const char* end : {"", "-wal"}) fs::copy_file(path + end, copy + end);
+  return copy;
+}
+
+TEST_CASE("a file on a full disk is read into memory, with its log") {
+  infer::test::TempDir folder;
+  const std::string path = file_with_log(folder);
+  Result<std::unique_ptr<Store>> refused = tl::unexpected(Status());
+  Result<std::unique_ptr<Store>> opened = tl::unexpected(Status());
+  {
+    const FullDisk full;
+    refused = Store::open(path, nullptr);
+    opened = Store::open_in_memory(path);
+  }
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(refused.error().code() == StatusCode::io);
+  const std::unique_ptr<Store> store = must(std::move(opened));
+  CHECK(must(store->list()).size() == 2);
+  must(store->rename(1, "changed"));
+  const Id added = must(store->create(titled("third"))).id;
+  must(store->add(added, from_user(0, "a word")));
+  CHECK(must(store->search("word")).size() == 1);
+  const std::unique_ptr<Store> file = open_store(path);
+  CHECK(must(file->list()).size() == 2);
+  CHECK(must(file->conversation(1)).title == "first");
+}
+
+TEST_CASE("a file that may only be read is read into memory, if its log is empty") {
+  infer::test::TempDir folder;
+  const std::string path = file_with_log(folder);
+  const fs::path parent = fs::path(path).parent_path();
+  const auto in_memory = [&] {
+    const bool is_root = geteuid() == 0;  // permissions do not hold for root
+    fs::permissions(folder.path(""), fs::perms::owner_all | fs::perms::others_all);
+    fs::permissions(parent, fs::perms(0555));
+    for (const auto& entry : fs::directory_iterator(parent)) {
+      fs::permissions(entry, fs::perms(0444));
+    }
+    if (is_root) REQUIRE(seteuid(65534) == 0);
+    CHECK_FALSE(Store::open(path, nullptr).has_value());
+    Result<std::unique_ptr<Store>> opened = Store::open_in_memory(path);
+    if (is_root) REQUIRE(seteuid(0) == 0);
+    fs::permissions(parent, fs::perms(0755));
+    for (const auto& entry : fs::directory_iterator(parent)) {
+      fs::permissions(entry, fs::perms(0644));
+    }
+    return must(std::move(opened));
+  };
+  CHECK(must(in_memory()->list()).empty());  // what the file has may be half of a change
+  { open_store(path); }                      // writes the log into the file
+  CHECK(must(in_memory()->list()).size() == 2);
+}
+
+TEST_CASE("a store in memory needs no file") {
+  infer::test::TempDir folder;
+  const std::string path = folder.path("none/c.db");
+  const std::unique_ptr<Store> store = must(Store::open_in_memory(path));
+  CHECK(must(store->create(titled("t"))).id == 1);
+  CHECK_FALSE(fs::exists(folder.path("none")));
+}
+
 TEST_CASE("a file that another program has locked is busy, and works again later") {
   infer::test::TempDir folder;
   const std::string path = folder.path("c.db");

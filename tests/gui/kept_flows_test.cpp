@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/conversations/helpers.h"
 #include "tests/gui/fixture.h"
 
 namespace infer::gui {
@@ -18,16 +19,55 @@ const std::string kOptions = "chat/right/options/";
 
 TEST_CASE("chat: a message that cannot be stored stays where it was typed") {
   NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.ask("Hello!");
+  const auto other = conversations::test::open_store(f.options.store);
+  conversations::test::must(other->together([&]() -> Status {  // the file is locked
+    f.driver->fill(kMessage, "Do not lose this");
+    f.driver->click("chat/middle/composer/send");
+    REQUIRE(f.driver->wait([&] { return f.driver->text(kMessage) == "Do not lose this"; }));
+    CHECK(f.driver->names("toasts/").size() > 0);
+    return {};
+  }));
+  CHECK(f.shown().size() == 2);
+}
+
+TEST_CASE(
+    "chat: without a file to store conversations in, one can chat, and is told why it is lost") {
+  NEEDS_WINDOW();
   infer::test::TempDir folder;
   AppOptions options{.model = demo::model_path(), .built_in = demo::model_path()};
   options.store = folder.path("store");  // a folder, so no file can be opened there
   std::filesystem::create_directories(options.store + "/in the way");
   Fixture f(options);
   f.wait_for_model();
-  f.driver->fill(kMessage, "Do not lose this");
-  f.driver->click("chat/middle/composer/send");
-  REQUIRE(f.driver->wait([&] { return f.driver->text(kMessage) == "Do not lose this"; }));
-  CHECK(f.driver->names("toasts/").size() > 0);
+  const std::string notice = "chat/left/conversations/list/unsaved";
+  REQUIRE(f.driver->wait([&] { return f.driver->shows(notice); }));
+  CHECK(f.driver->text(notice).find("cannot be saved") != std::string::npos);
+  CHECK(f.driver->text(notice).find(options.store) != std::string::npos);
+  CHECK_FALSE(f.driver->shows("chat/left/conversations/list/empty"));
+  f.ask("Hello!");
+  CHECK_FALSE(f.shown().at(1).text().empty());
+  REQUIRE(f.driver->wait([&] { return f.app->chat().list().size() == 1; }));
+  CHECK(f.driver->shows(notice));
+}
+
+TEST_CASE("chat: conversations of a file that cannot be written can be read") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.ask("Hello!");
+  const std::string lock = f.options.store + ".lock";
+  f.app.reset();  // the driver has nothing to draw meanwhile
+  std::filesystem::remove(lock);
+  std::filesystem::create_directory(lock);  // so that it cannot be opened
+  f.restart();
+  REQUIRE(f.driver->wait([&] { return f.app->chat().list().size() == 1; }));
+  f.app->chat().open(f.app->chat().list()[0].id);
+  REQUIRE(f.driver->wait([&] { return f.shown().size() == 2; }));
+  CHECK(f.shown()[0].text() == "Hello!");
+  CHECK(f.driver->shows("chat/left/conversations/list/unsaved"));
 }
 
 TEST_CASE("chat: drafts stay with their conversations") {

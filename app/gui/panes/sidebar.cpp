@@ -42,6 +42,14 @@ void Sidebar::draw() {
 
 void Sidebar::draw_list() {
   const auto& list = chat_.list();
+  if (!chat_.unsaved().empty()) {
+    ui::notice(
+        ui::Tone::danger,
+        "Conversations cannot be saved: what is written now is lost when the window closes. " +
+            chat_.unsaved(),
+        "unsaved");
+    if (list.empty()) return;
+  }
   if (list.empty())
     return ui::faint("No conversations yet. The first message begins one.", "empty");
   ImGuiListClipper clipper;  // of thousands, those that are seen

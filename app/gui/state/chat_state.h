@@ -60,6 +60,9 @@ class ChatState {
   const std::vector<conversations::TrashedMessage>& trashed_messages() const {
     return trashed_messages_;
   }
+  /// Why nothing is stored: the conversations are in memory alone. Empty: they are stored.
+  const std::string& unsaved() const { return unsaved_; }
+  void set_unsaved(std::string why) { unsaved_ = std::move(why); }
   void open(Id conversation);
   /// Opens a conversation so that this message is among those shown.
   void open_at(Id conversation, Id message);
@@ -189,7 +192,7 @@ class ChatState {
   std::vector<conversations::TrashedMessage> trashed_messages_;
   std::vector<conversations::Preset> presets_;
   std::vector<conversations::Hit> hits_;
-  std::string query_;
+  std::string query_, unsaved_;
 
   Id current_ = 0;
   std::optional<conversations::Tree> tree_;

@@ -426,6 +426,26 @@ TEST_CASE("chat: tokens are counted while typing") {
   CHECK(f.driver->text("chat/middle/composer/tokens").find(" left") != std::string::npos);
 }
 
+TEST_CASE("chat: no number of tokens is shown while it is unknown") {
+  NEEDS_WINDOW();
+  const std::string tokens = "chat/middle/composer/tokens";
+  Fixture f;
+  f.wait_for_model();
+  f.ask("Hello!");
+  const Id first = f.app->chat().current();
+  f.driver->click("chat/left/conversations/new");
+  f.driver->fill(kMessage, "One two three four five");
+  REQUIRE(f.driver->wait([&] { return f.driver->shows(tokens); }));
+  f.app->chat().open(first);
+  REQUIRE(f.driver->wait([&] { return f.app->chat().current() == first; }));
+  CHECK(f.app->chat().context() == 0);  // of the other one
+  REQUIRE(f.driver->wait([&] { return f.driver->shows(tokens); }));
+  ChatSettings settings;
+  settings.chat_template = "{% for";  // no text comes of it
+  f.app->chat().configure(first, "", settings);
+  REQUIRE(f.driver->wait([&] { return !f.driver->shows(tokens); }));
+}
+
 TEST_CASE("chat: a conversation is exported as Markdown and as JSON, which can be imported") {
   NEEDS_WINDOW();
   Fixture f;

@@ -241,7 +241,8 @@ void ChatState::see(const EngineEvent& event) {
   } else if (const auto* ended = std::get_if<AnswerEnded>(&event)) {
     see_end(*ended);
   } else if (const auto* counted = std::get_if<Counted>(&event)) {
-    if (counted->request != count_request_ || !counted->status.ok()) return;
+    if (counted->request != count_request_) return;
+    if (!counted->status.ok()) return forget_count();
     draft_tokens_ = counted->draft_tokens;
     context_used_ = counted->tokens;
     context_ = counted->context;
@@ -282,9 +283,9 @@ void ChatState::see_end(const AnswerEnded& ended) {
   }
   const bool empty = live.text.empty() && live.reasoning.empty() && live.calls.empty();
   const bool shown = ended.conversation == current_;
-  if (ended.context > 0) {
+  if (ended.context > 0 && shown) {
     context_ = ended.context;
-    if (shown) context_used_ = ended.context_used;
+    context_used_ = ended.context_used;
   }
   if (!ended.status.ok()) {
     if (ended.full != AnswerEnded::Full::nothing && shown && tree_) {

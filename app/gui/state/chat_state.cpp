@@ -59,6 +59,7 @@ void ChatState::change(Job job, std::function<void()> then, std::function<void()
 void ChatState::show(Tree tree) {
   const Conversation& conversation = tree.conversation();
   if (current_ != conversation.id) {
+    forget_count();
     full_.reset();
     dropped_ = 0;
     system_prompt_ = conversation.system_prompt;
@@ -122,7 +123,7 @@ void ChatState::start_new() {
   settings_ = new_settings_;
   tree_.reset();
   full_.reset();
-  draft_tokens_ = context_used_ = 0;
+  forget_count();
   update_shown();
 }
 
@@ -336,8 +337,14 @@ void ChatState::count(const std::string& draft) {
 
 void ChatState::set_model(std::string name) {
   model_ = std::move(name);
-  if (model_.empty()) context_ = 0;
+  forget_count();
   ++revision_;
+}
+
+/// What was counted is of something else, and what is being counted as well.
+void ChatState::forget_count() {
+  ++count_request_;
+  draft_tokens_ = context_used_ = context_ = 0;
 }
 
 }  // namespace infer::gui

@@ -148,6 +148,7 @@ class ChatState {
   void count(const std::string& draft);
   int64_t draft_tokens() const { return draft_tokens_; }
   int64_t context_used() const { return context_used_; }
+  /// 0: nothing is known of these three.
   int64_t context() const { return context_; }
 
   // ---- A full context: what the user may choose from
@@ -183,6 +184,7 @@ class ChatState {
   void see_part(const AnswerPart& part);
   void see_end(const AnswerEnded& ended);
   void note_dropped(int64_t messages);
+  void forget_count();
 
   conversations::AsyncStore& store_;
   EngineHost& engine_;

@@ -317,6 +317,31 @@ TEST_CASE("chat: the search finds words of all conversations and opens the place
   REQUIRE(f.driver->wait([&] { return f.driver->shows(kList + "nothing"); }));
 }
 
+TEST_CASE("chat: what is found follows what is deleted and renamed") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.ask("Do you know the word zanzibar?");
+  const Id id = f.app->chat().current();
+  const Id question = f.shown()[0].message->id;
+  f.driver->fill("chat/left/conversations/search", "zanzibar");
+  REQUIRE(f.driver->wait([&] { return f.app->chat().hits().size() == 2; }));  // the title, too
+  f.app->chat().rename(id, "Places");
+  REQUIRE(f.driver->wait([&] { return f.app->chat().hits().size() == 1; }));
+  CHECK(f.app->chat().hits()[0].title == "Places");
+  f.driver->click(f.message(0, "delete"));
+  REQUIRE(f.driver->wait([&] { return f.driver->shows(kList + "nothing"); }));
+  f.app->chat().start_new();
+  f.app->chat().open_at(id, question);  // as the hit does that is gone
+  REQUIRE(f.driver->wait([&] { return f.driver->reads("The message was deleted meanwhile."); }));
+  CHECK(f.app->chat().current() == 0);
+  f.app->chat().remove(id);
+  f.app->chat().open_at(id, 0);
+  REQUIRE(
+      f.driver->wait([&] { return f.driver->reads("The conversation was deleted meanwhile."); }));
+  CHECK(f.app->chat().current() == 0);
+}
+
 TEST_CASE("chat: everything is there after a restart") {
   NEEDS_WINDOW();
   Fixture f;

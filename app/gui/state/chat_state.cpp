@@ -14,6 +14,10 @@ namespace {
 using conversations::Conversation;
 using conversations::Store;
 
+tl::unexpected<Status> gone(const std::string& what) {
+  return tl::unexpected(Status(StatusCode::not_found, "The " + what + " was deleted meanwhile."));
+}
+
 }  // namespace
 
 ChatState::ChatState(conversations::AsyncStore& store, EngineHost& engine, Toasts& toasts)
@@ -39,6 +43,7 @@ void ChatState::refresh() {
               [this](Result<std::vector<conversations::Preset>> presets) {
                 if (presets) presets_ = *std::move(presets);
               });
+  search_again();
 }
 
 void ChatState::change(Job job, std::function<void()> then, std::function<void()> failed) {
@@ -101,7 +106,10 @@ void ChatState::open_at(Id conversation, Id message) {
   change(
       [conversation, message](Store& store) -> Result<Tree> {
         const Result<Tree> tree = store.load(conversation);
-        if (!tree || tree->find(message) == nullptr) return tree;
+        if (!tree) return tree;
+        if (tree->conversation().deleted_at != 0) return gone("conversation");
+        if (message == 0) return tree;
+        if (tree->find(message) == nullptr) return gone("message");
         const Status status = store.together([&]() -> Status {
           for (const Id id : tree->path_to(message)) {
             if (Status selected = store.select(id); !selected.ok()) return selected;
@@ -113,7 +121,8 @@ void ChatState::open_at(Id conversation, Id message) {
       },
       [this, conversation, message] {
         if (conversation == current_) target_ = Target{message};
-      });
+      },
+      [this] { refresh(); });
 }
 
 void ChatState::start_new() {
@@ -238,7 +247,12 @@ void ChatState::export_to(const std::string& path, std::vector<Id> conversations
 void ChatState::search(std::string query) {
   if (query == query_) return;
   query_ = std::move(query);
-  if (query_.empty()) return hits_.clear();
+  if (query_.empty()) hits_.clear();
+  search_again();
+}
+
+void ChatState::search_again() {
+  if (query_.empty()) return;
   store_.call([query = query_](Store& store) { return store.search(query); },
               [this, query = query_](Result<std::vector<conversations::Hit>> hits) {
                 if (query != query_) return;  // a newer one follows

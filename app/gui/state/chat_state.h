@@ -64,7 +64,7 @@ class ChatState {
   const std::string& unsaved() const { return unsaved_; }
   void set_unsaved(std::string why) { unsaved_ = std::move(why); }
   void open(Id conversation);
-  /// Opens a conversation so that this message is among those shown.
+  /// Opens a conversation so that this message is among those shown; 0: any. Says so if it is gone.
   void open_at(Id conversation, Id message);
   /// An empty one, which is stored with its first message.
   void start_new();
@@ -172,6 +172,7 @@ class ChatState {
   using Job = std::function<Result<conversations::Tree>(conversations::Store&)>;
   /// Runs the job, shows the conversation that it returns, then calls `then`.
   void change(Job job, std::function<void()> then = {}, std::function<void()> failed = {});
+  void search_again();
   void show(conversations::Tree tree);
   void update_shown();
   void generate(const conversations::Tree& tree, bool continues);

@@ -59,7 +59,7 @@ int files_in(const fs::path& folder) {
 
 TEST_CASE("settings are read as they were written, whatever is in them") {
   for (const Settings& settings : {Settings(), changed()}) {
-    const Result<std::string> text = write_settings(settings, "");
+    const Result<std::string> text = write_settings(settings, {}, "");
     REQUIRE(text.has_value());
     const Result<ReadSettings> read = parse_settings(*text);
     REQUIRE_MESSAGE(read.has_value(), read.error().message());
@@ -67,7 +67,7 @@ TEST_CASE("settings are read as they were written, whatever is in them") {
     CHECK(read->problems.empty());
   }
   // Numbers as a person writes them, whatever the locale: no 17,1 and no 17.1000003814.
-  const std::string text = *write_settings(changed(), "");
+  const std::string text = *write_settings(changed(), {}, "");
   CHECK(text.find("font_size = 17.1\n") != std::string::npos);
   CHECK(text.find("temperature = 0.1\n") != std::string::npos);
 }
@@ -78,7 +78,8 @@ TEST_CASE("unknown keys stay") {
       "[sampling]\ntemperature = 2.0\n";
   Settings settings;
   settings.theme = "dark";
-  const Result<std::string> text = write_settings(settings, before);
+  const Result<std::string> text =
+      write_settings(settings, parse_settings(before)->settings, before);
   REQUIRE(text.has_value());
   for (const char* part : {"later = 1", "shadow = [ 1, 2 ]", "key = 2020-01-01", "[other.deep]"}) {
     CHECK_MESSAGE(text->find(part) != std::string::npos, *text);
@@ -110,7 +111,7 @@ TEST_CASE("texts that are not TOML are errors with a line") {
     const Result<ReadSettings> read = parse_settings(text);
     REQUIRE(!read.has_value());
     CHECK(read.error().code() == StatusCode::bad_file);
-    CHECK(!write_settings({}, text).has_value());
+    CHECK(!write_settings({}, {}, text).has_value());
   }
   CHECK(parse_settings("a = 1\nb = = 2").error().message().starts_with("line 2: "));
 }
@@ -128,7 +129,7 @@ TEST_CASE("letters beyond ASCII outside of texts are errors") {
 }
 
 TEST_CASE("damaged texts are errors or settings within their bounds") {
-  const std::string whole = *write_settings(changed(), "later = [1, {a = 2}]\n");
+  const std::string whole = *write_settings(changed(), {}, "later = [1, {a = 2}]\n");
   std::mt19937 random(1);
   int errors = 0;
   for (int round = 0; round < 3000; ++round) {
@@ -145,14 +146,14 @@ TEST_CASE("damaged texts are errors or settings within their bounds") {
     if (!read) {
       ++errors;
       CHECK(read.error().code() == StatusCode::bad_file);
-      CHECK(!write_settings({}, text).has_value());
+      CHECK(!write_settings({}, {}, text).has_value());
       continue;
     }
     const Settings& settings = read->settings;
     CHECK((settings.font_size >= 8 && settings.font_size <= 48));
     CHECK((settings.width >= 200 && settings.height <= 32768));
     CHECK(settings.recent.size() <= kMostRecent);
-    const Result<std::string> again = write_settings(settings, text);
+    const Result<std::string> again = write_settings(settings, settings, text);
     REQUIRE(again.has_value());
     CHECK(parse_settings(*again)->settings == settings);
   }
@@ -178,6 +179,27 @@ TEST_CASE("a store keeps settings in a file that only the user reads") {
   store(path, settings);
   CHECK(read_text(path).find("kept") != std::string::npos);
   CHECK(SettingsStore(path).get() == settings);
+}
+
+TEST_CASE("two windows keep each other's settings") {
+  const TempDir folder;
+  const std::string path = folder.path("settings.toml");
+  store(path, changed());
+  {
+    SettingsStore first(path);
+    Settings settings = first.get();
+    settings.theme = "contrast";
+    store(path, settings);  // the second window
+    settings = first.get();
+    settings.font_size = 20;
+    settings.temperature.reset();
+    first.set(settings);
+  }
+  Settings both = changed();
+  both.theme = "contrast";
+  both.font_size = 20;
+  both.temperature.reset();
+  CHECK(SettingsStore(path).get() == both);
 }
 
 TEST_CASE("a broken file is kept beside, and said so") {

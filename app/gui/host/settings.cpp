@@ -246,10 +246,23 @@ Result<ReadSettings> parse_settings(std::string_view text) {
   return read;
 }
 
-Result<std::string> write_settings(const Settings& settings, std::string_view text) {
+Result<std::string> write_settings(const Settings& settings, const Settings& before,
+                                   std::string_view text) {
   Result<toml::table> table = parse(text);
   if (!table) return tl::unexpected(table.error());
-  for_each_setting(settings, Writer{*table});
+  // The values of `before` in the same order: another window may have changed the file since.
+  std::vector<const void*> old;
+  for_each_setting(before, [&](const char*, const char*, const auto& value, const auto&) {
+    old.push_back(&value);
+  });
+  size_t next = 0;
+  for_each_setting(
+      settings, [&](const char* section, const char* key, const auto& value, const auto& allowed) {
+        using Value = std::remove_cvref_t<decltype(value)>;
+        const auto& was = *static_cast<const Value*>(old[next++]);
+        const bool is_there = static_cast<bool>(table->at_path(std::string(section) + "." + key));
+        if (value != was || !is_there) Writer{*table}(section, key, value, allowed);
+      });
   std::ostringstream out;
   out.imbue(std::locale::classic());
   out << *table << "\n";

@@ -62,8 +62,9 @@ struct ReadSettings {
 /// line.
 Result<ReadSettings> parse_settings(std::string_view text);
 
-/// `text` with the settings in it. Its other keys stay; its comments do not. bad_file: `text` is
-/// not TOML.
-Result<std::string> write_settings(const Settings& settings, std::string_view text);
+/// `text` with those settings in it that differ from `before` or that it lacks. Its other keys
+/// stay; its comments do not. bad_file: `text` is not TOML.
+Result<std::string> write_settings(const Settings& settings, const Settings& before,
+                                   std::string_view text);
 
 }  // namespace infer::gui

@@ -78,7 +78,7 @@ SettingsStore::SettingsStore(fs::path path, WakeFn wake)
     problems_.push_back(set_aside(path_, parsed.error()));
     return;
   }
-  settings_ = std::move(parsed->settings);
+  settings_ = written_ = std::move(parsed->settings);
   for (const std::string& problem : parsed->problems) {
     problems_.push_back(fmt::format("{}: {}; the default is used", path_.string(), problem));
   }
@@ -96,7 +96,7 @@ void SettingsStore::set(Settings settings) {
   });
 }
 
-Status SettingsStore::save(const Settings& settings) const {
+Status SettingsStore::save(const Settings& settings) {
   const auto cannot = [&](const std::error_code& code) {
     return Status(StatusCode::io,
                   fmt::format("{}: the settings cannot be written: {}; they hold until the window "
@@ -108,13 +108,14 @@ Status SettingsStore::save(const Settings& settings) const {
   if (failed) return cannot(failed);
   const Result<std::string> before = read(path_);
   if (!before) return before.error();
-  Result<std::string> text = write_settings(settings, *before);
+  Result<std::string> text = write_settings(settings, written_, *before);
   Status told;
   if (!text) {
     told = {StatusCode::bad_file, set_aside(path_, text.error())};
-    text = write_settings(settings, "");
+    text = write_settings(settings, written_, "");
   }
   if (const std::error_code code = platform::replace_file(path_, *text)) return cannot(code);
+  written_ = settings;
   return told;
 }
 

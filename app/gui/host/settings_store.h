@@ -30,17 +30,18 @@ class SettingsStore {
   /// What was wrong with the file, with its name, for the user.
   const std::vector<std::string>& problems() const { return problems_; }
   /// Changes the settings and returns at once. The file is replaced soon. Keys in it that are no
-  /// settings stay, also those that somebody wrote meanwhile.
+  /// settings stay, and those that were not changed here: another window may have written them.
   void set(Settings settings);
   /// Calls `failed` for changes that could not be written, with what to do, and for a file that had
   /// to be renamed.
   void poll(const std::function<void(const Status&)>& failed);
 
  private:
-  Status save(const Settings& settings) const;
+  Status save(const Settings& settings);
 
   const std::filesystem::path path_;
   Settings settings_;
+  Settings written_;  ///< as the file was read or last written; of the thread that writes
   std::vector<std::string> problems_;
   EventQueue<Status> failures_;
   LatestTask writer_;  // the last member: it uses the others

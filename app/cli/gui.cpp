@@ -23,7 +23,8 @@ struct GuiArgs {
 void declare_gui(Options options, GuiArgs& args) {
   options
       .add("model,-m,--model", "FILE", args.models,
-           "Model to open; without it the built-in one. More can be opened in the window")
+           "Model to open; without it the one that was used last, or the built-in one. More can be "
+           "opened in the window")
       .replaced_by(model_path_of);
   options
       .add("--scale", "X", args.scale,

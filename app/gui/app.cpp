@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "chat/image_marks.h"
@@ -77,6 +79,9 @@ App::App(Window& window, AppOptions options)
                                    " conversations were recovered.");
                     }
                     chat_.refresh();
+                    if (const Id last = settings_.get().last_conversation; last != 0) {
+                      chat_.reopen(last);
+                    }
                   },
               .save_failed = [this](const Status& status) { toasts_.fail(status); },
               .wake = [this] { window_.wake(); },
@@ -99,13 +104,68 @@ App::App(Window& window, AppOptions options)
   chat_.set_defaults(seen_.system_prompt, chat_settings(seen_));
   library_.set_favourites(seen_.favourites);
   if (options_.scans) library_.scan(seen_.folders);
+  choose_model();
   if (!options_.model.empty()) start_model();
 }
 
 App::~App() {
+  remember_window();
   chat_pane_.leave();
   ui::set_text_hook({});
   ui::set_text_look(nullptr);
+}
+
+/// Without one in the command line the one that was used last is loaded again.
+void App::choose_model() {
+  const std::string last = seen_.last_model;
+  if (!options_.model.empty()) return;
+  options_.model = options_.built_in;
+  if (last.empty()) return;
+  std::error_code unknown;
+  if (!std::filesystem::exists(last, unknown)) {
+    return toasts_.fail(last + " is not there any more: the built-in model is used.");
+  }
+  options_.model = restored_model_ = last;
+  // If loading it ends the program, the next start is without it.
+  seen_.last_model.clear();
+  settings_.set(seen_);
+}
+
+/// The model that the next start loads.
+void App::see_model(const EngineEvent& event) {
+  Settings settings = settings_.get();
+  if (const auto* loaded = std::get_if<Loaded>(&event)) {
+    if (loaded->model->path.starts_with("memory:")) return;
+    add_recent(settings, loaded->model->path);
+    settings.last_model = loaded->model->path;
+    restored_model_.clear();
+    settings_.set(std::move(settings));
+  } else if (const auto* failed = std::get_if<LoadFailed>(&event)) {
+    if (restored_model_.empty() || failed->path != restored_model_) return;
+    settings.last_model = std::exchange(restored_model_, {});
+    settings_.set(std::move(settings));
+    const bool cancelled = failed->status.code() == StatusCode::cancelled;
+    if (!cancelled && !options_.built_in.empty()) {
+      models_.load(options_.built_in, models_.options());
+    }
+  }
+}
+
+void App::remember_conversation() {
+  const Id current = chat_.current();
+  if (current == seen_conversation_ || !chat_.unsaved().empty()) return;
+  seen_conversation_ = current;
+  Settings settings = settings_.get();
+  settings.last_conversation = current;
+  settings_.set(std::move(settings));
+}
+
+void App::remember_window() {
+  Settings settings = settings_.get();
+  settings.maximised = window_.is_maximised();
+  if (!settings.maximised) window_.size(settings.width, settings.height);
+  if (!restored_model_.empty()) settings.last_model = restored_model_;
+  settings_.set(std::move(settings));
 }
 
 /// The best device has to be known first, but not for a model that runs anywhere.
@@ -186,6 +246,7 @@ void App::poll() {
   models_pane_.poll();
   jobs_.poll();
   monitor_.poll([this](const SystemSample& sample) { insight_pane_.add(sample); });
+  remember_conversation();
 }
 
 void App::see(const EngineEvent& event) {
@@ -193,15 +254,11 @@ void App::see(const EngineEvent& event) {
   chat_.see(event);
   jobs_.see(event);
   insight_pane_.see(event);
-  if (const auto* loaded = std::get_if<Loaded>(&event)) {
+  if (std::holds_alternative<Loaded>(event)) {
     chat_.set_model(models_.name());
     metrics_.clear();
-    if (!loaded->model->path.starts_with("memory:")) {
-      Settings settings = settings_.get();
-      add_recent(settings, loaded->model->path);
-      settings_.set(std::move(settings));
-    }
   }
+  see_model(event);
   if (std::holds_alternative<Unloaded>(event)) chat_.set_model({});
   if (std::holds_alternative<Devices>(event)) choose_device();
 }

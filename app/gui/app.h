@@ -27,7 +27,7 @@
 namespace infer::gui {
 
 struct AppOptions {
-  std::string model;     ///< loaded at the start; empty: none
+  std::string model;     ///< loaded at the start; empty: the one used last, else the built-in one
   std::string built_in;  ///< the model that is small enough for any device; empty: none
   std::string store;     ///< file of the conversations
   std::string settings;  ///< file of the settings; empty: none is kept
@@ -70,7 +70,11 @@ class App final : public WindowClient {
   bool tells_of_loss();
   void follow_settings();
   void choose_device();
+  void choose_model();
   void start_model();
+  void see_model(const EngineEvent& event);
+  void remember_conversation();
+  void remember_window();
   void sample();
 
   Window& window_;
@@ -101,11 +105,13 @@ class App final : public WindowClient {
   float scale_ = 0;          ///< 0: nothing was drawn yet
   Settings seen_;            ///< the settings that the look follows
   bool device_chosen_ = false;
-  std::string waiting_model_;  ///< loaded as soon as the devices are known
+  std::string waiting_model_;   ///< loaded as soon as the devices are known
+  std::string restored_model_;  ///< the last session's, until it is loaded or has failed
+  Id seen_conversation_ = 0;    ///< that the settings know
   bool fonts_due_ = false;
   bool help_due_ = false;
   bool popup_was_open_ = false;  ///< in the last frame
-  double quit_until_ = 0;        ///< so long the window closes whatever is lost; seconds of the clock
+  double quit_until_ = 0;  ///< so long the window closes whatever is lost; seconds of the clock
 };
 
 }  // namespace infer::gui

@@ -1,6 +1,7 @@
 #include "gui/gui.h"
 
 #include <atomic>
+#include <filesystem>
 #include <memory>
 #include <utility>
 
@@ -25,16 +26,20 @@ Status run_gui(const GuiOptions& options) {
   }
   const Result<std::string> store = conversations::default_path();
   if (!store) return store.error();
-  WindowOptions wanted;
-  wanted.scale = options.scale;
+  const std::filesystem::path settings = settings_path();
+  const Settings before = read_settings(settings);
+  const WindowOptions wanted{.width = before.width,
+                             .height = before.height,
+                             .maximised = before.maximised,
+                             .scale = options.scale};
   Result<std::unique_ptr<Window>> window = Window::open(wanted);
   if (!window) return window.error();
   shown = window->get();
   AppOptions app_options;
-  app_options.model = options.models.empty() ? options.built_in : options.models.front();
+  if (!options.models.empty()) app_options.model = options.models.front();
   app_options.built_in = options.built_in;
   app_options.store = *store;
-  app_options.settings = settings_path().string();
+  app_options.settings = settings.string();
   {
     App app(**window, std::move(app_options));
     const auto open = [&](const OpenRequest& request) {

@@ -9,7 +9,7 @@
 namespace infer::gui {
 
 struct GuiOptions {
-  std::vector<std::string> models;  ///< the first one is loaded; without any: the built-in model
+  std::vector<std::string> models;  ///< the first one is loaded; without any: the last one
   std::string built_in;             ///< path of the built-in model
   float scale = 0;                  ///< pixels for each unit; 0: as the monitor says
   bool own_window = false;          ///< also if another window of this user is open

@@ -72,9 +72,12 @@ Status Window::create(const WindowOptions& options) {
   glfwWindowHintString(GLFW_X11_CLASS_NAME, "infer");
   glfwWindowHintString(GLFW_X11_INSTANCE_NAME, "infer");
   const float scale = options.scale > 0 ? options.scale : 1;
-  window_ = glfwCreateWindow(static_cast<int>(static_cast<float>(options.width) * scale),
-                             static_cast<int>(static_cast<float>(options.height) * scale),
-                             options.title.c_str(), nullptr, nullptr);
+  const auto pixels = [&](int units) {
+    return static_cast<int>(std::lround(static_cast<float>(units) * scale));
+  };
+  window_ = glfwCreateWindow(std::max(pixels(options.width), kLeastWidth),
+                             std::max(pixels(options.height), kLeastHeight), options.title.c_str(),
+                             nullptr, nullptr);
   if (window_ == nullptr) {
     return {
         StatusCode::unsupported,
@@ -85,6 +88,7 @@ Status Window::create(const WindowOptions& options) {
   glfwSetWindowUserPointer(window_, this);
   glfwSetWindowSizeLimits(window_, kLeastWidth, kLeastHeight, GLFW_DONT_CARE, GLFW_DONT_CARE);
   fit_to_screen();
+  if (options.maximised) glfwMaximizeWindow(window_);
   glfwMakeContextCurrent(window_);
   glfwSwapInterval(1);
   ImGui::CreateContext();
@@ -295,6 +299,18 @@ void Window::set_size(int width, int height, float scale) {
   glfwSetWindowSize(window_, width, height);
   something_happened();
 }
+
+void Window::size(int& width, int& height) const {
+  float x = fixed_scale_;
+  float y = fixed_scale_;
+  if (fixed_scale_ <= 0) glfwGetWindowContentScale(window_, &x, &y);
+  if (!(x > 0.25f && y > 0.25f)) x = y = 1;
+  glfwGetWindowSize(window_, &width, &height);
+  width = static_cast<int>(std::lround(static_cast<float>(width) / x));
+  height = static_cast<int>(std::lround(static_cast<float>(height) / y));
+}
+
+bool Window::is_maximised() const { return glfwGetWindowAttrib(window_, GLFW_MAXIMIZED) != 0; }
 
 void Window::raise() {
   if (glfwGetWindowAttrib(window_, GLFW_ICONIFIED) != 0) glfwRestoreWindow(window_);

@@ -20,6 +20,7 @@ namespace infer::gui {
 struct WindowOptions {
   std::string title = "infer";
   int width = 1280, height = 800;  ///< in units; the monitor's scale makes pixels of them
+  bool maximised = false;          ///< that is its size when it no longer is
   float scale = 0;                 ///< pixels for each unit; 0: as the monitor says
 };
 
@@ -62,6 +63,9 @@ class Window {
   void close();
   /// In pixels, `scale` of them for each unit. The system may take a while, or give another size.
   void set_size(int width, int height, float scale);
+  /// Its size in units, as WindowOptions has it.
+  void size(int& width, int& height) const;
+  bool is_maximised() const;
   /// Comes to the front, or asks for attention where the system does not allow that.
   void raise();
 

@@ -62,6 +62,7 @@ void for_each_setting(S& s, const Visit& visit) {
   visit("models", "recent", s.recent, kMostRecent);
   visit("models", "favourites", s.favourites, kMostPaths);
   visit("models", "folders", s.folders, kMostPaths);
+  visit("models", "last", s.last_model, Names());
   visit("chat", "last_conversation", s.last_conversation, Range<int64_t>{0, kMost});
   visit("chat", "system_prompt", s.system_prompt, Names());
   visit("chat", "max_tokens", s.max_tokens, Range<int32_t>{-1, kMost32});

@@ -31,6 +31,7 @@ struct Settings {
   std::vector<std::string> recent;
   std::vector<std::string> favourites;
   std::vector<std::string> folders;  ///< that are looked through for models
+  std::string last_model;            ///< path of the one that was loaded last; empty: none
 
   // Conversations.
   int64_t last_conversation = 0;  ///< 0: none

@@ -65,6 +65,13 @@ fs::path settings_path() {
   return {};
 }
 
+Settings read_settings(const fs::path& path) {
+  const Result<std::string> text = path.empty() ? std::string() : read(path);
+  if (!text) return {};
+  const Result<ReadSettings> parsed = parse_settings(*text);
+  return parsed ? parsed->settings : Settings();
+}
+
 SettingsStore::SettingsStore(fs::path path, WakeFn wake)
     : path_(std::move(path)), failures_(std::move(wake)) {
   if (path_.empty()) return;

@@ -15,6 +15,9 @@ namespace infer::gui {
 /// infer/settings.toml in XDG_CONFIG_HOME, else in ~/.config. Empty if neither is known.
 std::filesystem::path settings_path();
 
+/// The settings of a file as far as they can be read. Nothing is told or renamed.
+Settings read_settings(const std::filesystem::path& path);
+
 /// One thread calls all functions. Changes are written on another one.
 class SettingsStore {
  public:

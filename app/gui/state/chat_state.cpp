@@ -125,6 +125,14 @@ void ChatState::open_at(Id conversation, Id message) {
       [this] { refresh(); });
 }
 
+void ChatState::reopen(Id conversation) {
+  store_.call([conversation](Store& store) { return store.load(conversation); },
+              [this](Result<Tree> tree) {
+                const bool there = tree && tree->conversation().deleted_at == 0;
+                if (there && navigation_ == 0) show(*std::move(tree));
+              });
+}
+
 void ChatState::start_new() {
   ++navigation_;
   current_ = 0;

@@ -66,6 +66,8 @@ class ChatState {
   void open(Id conversation);
   /// Opens a conversation so that this message is among those shown; 0: any. Says so if it is gone.
   void open_at(Id conversation, Id message);
+  /// Opens one at the start, if it is still there and the user has opened no other.
+  void reopen(Id conversation);
   /// An empty one, which is stored with its first message.
   void start_new();
   /// 0: a new one.

@@ -142,6 +142,16 @@ TEST_CASE("chat: a question that is edited while it is being answered is answere
   CHECK(f.shown().back().message->state == conversations::State::stopped);
 }
 
+TEST_CASE("chat: the editor has the keyboard as soon as it is there") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.ask("Hello!");
+  f.driver->click_and_rest(f.message(0, "edit"));
+  f.driver->type("Yes. ");
+  CHECK(f.driver->text(f.message(0, "editor/text")).find("Yes. ") != std::string::npos);
+}
+
 TEST_CASE("chat: an edit can be given up") {
   NEEDS_WINDOW();
   Fixture f;

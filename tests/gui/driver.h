@@ -34,6 +34,8 @@ class Driver {
 
   /// These wait until the thing is there, and fail the test if it does not come.
   void click(const std::string& name, int button = 0);
+  /// A click after which no frame is drawn but those that the window draws by itself.
+  void click_and_rest(const std::string& name);
   void hover(const std::string& name);
   /// Scrolls under the pointer, which moves to the middle of the thing.
   void scroll(const std::string& name, float lines);

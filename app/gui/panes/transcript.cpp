@@ -364,6 +364,7 @@ void Transcript::draw_actions(const ShownMessage& shown) {
     editing_ = message.id;
     edited_ = message.text;
     begin_edit_ = true;
+    settled_ = false;
   }
   if (answer) {
     const ui::Disabled disabled(!chat_.can_send());

@@ -17,6 +17,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// The least width of the messages, in heights of the font. Where the settings leave less, they
+/// take the place of the list.
+constexpr float kLeastMessages = 16;
+
 /// A path in the home folder for a conversation of this title, where there is no file yet.
 std::string free_path(const std::string& title) {
   std::string name;
@@ -42,6 +46,8 @@ void ChatPane::take_shortcuts() {
     chat_.start_new();
     composer_.focus();
   }
+  const bool needs_list = is_pressed(Shortcut::search) || is_pressed(Shortcut::rename);
+  if (needs_list && hides_list_) toggle_options();
   if (is_pressed(Shortcut::search)) sidebar_.focus_search();
   if (is_pressed(Shortcut::rename)) sidebar_.rename_current();
   if (is_pressed(Shortcut::options)) toggle_options();
@@ -56,9 +62,13 @@ void ChatPane::draw() {
   const float font = ImGui::GetFontSize();
   const float width = ImGui::GetContentRegionAvail().x;
   const float list = std::clamp(width * 0.2f, font * 11, font * 18);
-  const float options = shows_options_ ? std::clamp(width * 0.26f, font * 17, font * 24) : 0;
-  if (ui::Area area("left", list, 0); area) sidebar_.draw();
-  ImGui::SameLine();
+  const float options =
+      shows_options_ ? std::min(std::clamp(width * 0.26f, font * 17, font * 24), width * 0.5f) : 0;
+  hides_list_ = options > 0 && width - list - options < font * kLeastMessages;
+  if (!hides_list_) {
+    if (ui::Area area("left", list, 0); area) sidebar_.draw();
+    ImGui::SameLine();
+  }
   if (ui::Area area("middle", options > 0 ? -options : 0, 0); area) {
     const char* label = shows_options_ ? "Hide settings" : "Settings";
     const float left = ImGui::GetContentRegionAvail().x - ImGui::CalcTextSize(label).x - font;

@@ -36,6 +36,7 @@ class ChatPane {
   Composer composer_;
   ChatOptions options_;
   bool shows_options_ = false;
+  bool hides_list_ = false;  ///< there is no room for it
   Id exporting_ = 0;
   std::string export_path_;
   bool replaces_ = false;  ///< the user was asked, and wants the file to be replaced

@@ -74,7 +74,8 @@ void Composer::draw() {
     text += std::to_string(left) + " of " + std::to_string(chat_.context()) + " left";
     ImGui::AlignTextToFramePadding();
     ImGui::PushStyleColor(ImGuiCol_Text, colour(left == 0 ? theme().danger : theme().faint));
-    ui::text(text, "tokens");
+    ui::cut(text, ImGui::GetContentRegionAvail().x - width - ImGui::GetStyle().ItemSpacing.x,
+            "tokens");
     ImGui::PopStyleColor();
     ImGui::SameLine();
   }

@@ -1,8 +1,10 @@
 #include "gui/format.h"
 
 #include <charconv>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <ctime>
 #include <iterator>
 
 namespace infer::gui {
@@ -14,6 +16,16 @@ std::string fixed(double value, int decimals) {
   const auto end =
       std::to_chars(std::begin(text), std::end(text), value, std::chars_format::fixed, decimals);
   return {text, end.ptr};
+}
+
+/// False for times that no calendar has.
+bool local_time(int64_t milliseconds, std::tm& local) {
+  const auto seconds = static_cast<std::time_t>(milliseconds / 1000);
+  return localtime_r(&seconds, &local) != nullptr;
+}
+
+bool same_day(const std::tm& a, const std::tm& b) {
+  return a.tm_year == b.tm_year && a.tm_yday == b.tm_yday;
 }
 
 }  // namespace
@@ -43,6 +55,36 @@ std::string seconds_text(double seconds) {
   const auto whole = static_cast<long long>(std::llround(seconds));
   if (whole < 60) return std::to_string(whole) + " s";
   return std::to_string(whole / 60) + " min " + std::to_string(whole % 60) + " s";
+}
+
+std::string when_text(int64_t time, int64_t now) {
+  static constexpr const char* kMonths[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                            "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+  std::tm then{};
+  std::tm today{};
+  if (time == 0 || !local_time(time, then) || !local_time(now, today)) return {};
+  std::tm yesterday = today;
+  yesterday.tm_mday -= 1;
+  yesterday.tm_hour = 12;  // whatever the clocks did in the night
+  yesterday.tm_isdst = -1;
+  (void)std::mktime(&yesterday);
+  std::string day;
+  if (same_day(then, today)) {
+    day = "today";
+  } else if (same_day(then, yesterday)) {
+    day = "yesterday";
+  } else {
+    day = std::to_string(then.tm_mday) + " " + kMonths[then.tm_mon % 12];
+    if (then.tm_year != today.tm_year) day += " " + std::to_string(1900 + then.tm_year);
+  }
+  const std::string minutes = std::to_string(then.tm_min);
+  return day + " " + std::to_string(then.tm_hour) + (minutes.size() < 2 ? ":0" : ":") + minutes;
+}
+
+std::string when_text(int64_t time) {
+  using namespace std::chrono;
+  return when_text(time,
+                   duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count());
 }
 
 std::string count_text(int64_t count) {

@@ -21,6 +21,11 @@ std::string plain_number(T value) {
 std::string percent_text(double share);
 /// "40 ms", "3 s", "2 min 5 s".
 std::string seconds_text(double seconds);
+/// A time of day in local time, as a person says it at `now`: "today 14:32", "yesterday 9:05",
+/// "12 Nov 14:32", "12 Nov 2024 14:32". Both in milliseconds since 1970, UTC; 0: unknown, "".
+std::string when_text(int64_t time, int64_t now);
+/// The same at this moment.
+std::string when_text(int64_t time);
 /// "7.2 billion", "135 million".
 std::string count_text(int64_t count);
 

@@ -3,7 +3,10 @@
 #include <imgui.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <ctime>
 
+#include "gui/format.h"
 #include "tests/conversations/helpers.h"
 #include "tests/gui/fixture.h"
 
@@ -282,6 +285,84 @@ TEST_CASE("chat: a long title leaves room for the button beside it") {
     CHECK(title.right < r.f.driver->find("chat/middle/options")->left);
   }
   r.f.driver->resize(1280, 800, 1);
+}
+
+TEST_CASE("chat: everything is in reach in the smallest window with the settings beside it") {
+  NEEDS_WINDOW();
+  const std::string send = "chat/middle/composer/send";
+  Reading r(paragraphs(2));
+  r.open();
+  r.f.driver->resize(640, 480, 1);
+  r.f.driver->key(GLFW_KEY_B, true);
+  r.f.driver->frames(5);
+  const auto inside = [&](const std::string& name) {
+    REQUIRE_MESSAGE(r.f.driver->shows(name), name);
+    const ui::Drawn& drawn = *r.f.driver->find(name);
+    CHECK_MESSAGE(drawn.left >= 0, name);
+    CHECK_MESSAGE(drawn.right <= 640, name);
+    CHECK_MESSAGE(drawn.right <= r.f.driver->find("chat/middle/options")->right + 40, name);
+  };
+  inside(send);
+  for (const char* action : {"copy", "edit", "regenerate", "delete", "time"}) {
+    inside(r.f.message(1, action));
+  }
+  CHECK_FALSE(r.f.driver->shows("chat/left/conversations/new"));
+  r.f.driver->key(GLFW_KEY_F, true);  // needs the list
+  r.f.driver->frames(3);
+  CHECK(r.f.driver->shows("chat/left/conversations/search"));
+  r.f.driver->resize(1280, 800, 1);
+}
+
+TEST_CASE("chat: the row of actions is broken where there is no room") {
+  NEEDS_WINDOW();
+  Reading r(paragraphs(2));
+  r.open();
+  Settings settings = r.f.app->settings().get();
+  settings.font_size = 26;
+  r.f.app->settings().set(settings);
+  r.f.driver->resize(640, 480, 1);
+  r.f.driver->frames(5);
+  const ui::Drawn copy = *r.f.driver->find(r.f.message(1, "copy"));
+  const ui::Drawn last = *r.f.driver->find(r.f.message(1, "delete"));
+  CHECK(last.top >= copy.bottom);
+  CHECK(last.right < 640);
+  CHECK(r.f.driver->find("chat/middle/composer/send")->right <= 640);
+  r.f.driver->resize(1280, 800, 1);
+}
+
+TEST_CASE("chat: conversations of one title are told apart by their times") {
+  NEEDS_WINDOW();
+  Reading r(paragraphs(2));
+  r.open();
+  const std::string used =
+      r.f.driver->text(kList + "conversation:" + std::to_string(r.id) + "/used");
+  CHECK(used.starts_with("today "));
+  CHECK(used == when_text(r.f.app->chat().list().front().used_at));
+  CHECK(r.f.driver->text(r.f.message(1, "time")) == when_text(r.f.shown()[1].message->created_at));
+}
+
+TEST_CASE("times are as a person says them") {
+  const char* const zone = getenv("TZ");
+  const std::string before = zone == nullptr ? "" : zone;
+  setenv("TZ", "UTC0", 1);
+  tzset();
+  constexpr int64_t kMinute = 60'000;
+  constexpr int64_t kDay = 24 * 60 * kMinute;
+  constexpr int64_t kNow = 1'700'000'000'000;  // 14 November 2023, 22:13
+  CHECK(when_text(kNow, kNow) == "today 22:13");
+  CHECK(when_text(kNow - 22 * 60 * kMinute, kNow) == "today 0:13");
+  CHECK(when_text(kNow - 23 * 60 * kMinute, kNow) == "yesterday 23:13");
+  CHECK(when_text(kNow - kDay, kNow) == "yesterday 22:13");
+  CHECK(when_text(kNow - 2 * kDay, kNow) == "12 Nov 22:13");
+  CHECK(when_text(kNow + kDay, kNow) == "15 Nov 22:13");
+  CHECK(when_text(kNow - 365 * kDay - 8 * kMinute, kNow) == "14 Nov 2022 22:05");
+  CHECK(when_text(0, kNow).empty());
+  if (before.empty()) {
+    unsetenv("TZ");
+  } else {
+    setenv("TZ", before.c_str(), 1);
+  }
+  tzset();
 }
 
 TEST_CASE("chat: letters of other scripts come wherever they are") {

@@ -3,6 +3,7 @@
 #include <imgui/imgui.h>
 #include <imgui/imgui_internal.h>
 
+#include "gui/format.h"
 #include "gui/keys.h"
 #include "gui/text/sanitise.h"
 #include "gui/theme.h"
@@ -13,6 +14,26 @@ namespace {
 
 // Conversations are imported as well: their titles may be anything.
 constexpr size_t kSnippetBytes = 400;
+
+/// The height of a row of two lines.
+float row_height() { return ImGui::GetTextLineHeight() * 2 + ImGui::GetStyle().FramePadding.y * 3; }
+
+/// Draws them on the row that was drawn last; what is longer ends in "…".
+void draw_lines(const std::string& first, const std::string& second) {
+  const ImVec2 at = ImGui::GetItemRectMin();
+  const ImVec2 end = ImGui::GetItemRectMax();
+  const ImVec2 padding = ImGui::GetStyle().FramePadding;
+  const auto line = [&](float y, Rgb rgb, const std::string& text) {
+    const ui::ShownText shown(text);
+    ImGui::PushStyleColor(ImGuiCol_Text, colour(rgb));
+    const float right = end.x - padding.x;
+    ImGui::RenderTextEllipsis(ImGui::GetWindowDrawList(), {at.x + padding.x, y}, {right, end.y},
+                              right, right, shown.begin(), shown.end(), nullptr);
+    ImGui::PopStyleColor();
+  };
+  line(at.y + padding.y, theme().text, first);
+  line(at.y + padding.y * 2 + ImGui::GetTextLineHeight(), theme().faint, second);
+}
 
 }  // namespace
 
@@ -65,17 +86,22 @@ void Sidebar::draw_row(const conversations::Conversation& conversation) {
   const ui::Scope scope("conversation", conversation.id);
   std::string label = conversation.pinned ? "● " : "";
   label += one_line(conversation.title, kNameBytes);
-  if (chat_.is_answering(conversation.id)) label += "  …";
   const float start = ImGui::GetCursorPosX();
-  if (ui::row("open", label, conversation.id == chat_.current())) chat_.open(conversation.id);
+  if (ui::row("open", label, conversation.id == chat_.current(), row_height())) {
+    chat_.open(conversation.id);
+  }
+  const std::string below = chat_.is_answering(conversation.id) ? std::string("writing an answer …")
+                                                                : when_text(conversation.used_at);
+  draw_lines(label, below);
+  const ImVec2 least = ImGui::GetItemRectMin();
+  const ImVec2 most = ImGui::GetItemRectMax();
+  ui::add_rectangle("text", "used", below, least.x, least.y, most.x, most.y);
   const bool focused = ImGui::IsItemFocused();
   if (focused && ImGui::IsKeyPressed(ImGui::GetKeyIndex(ImGuiKey_Delete))) {
     chat_.remove(conversation.id);
   }
   bool opens = (ImGui::IsItemHovered() && ImGui::IsMouseReleased(1)) ||
                (focused && is_pressed(Shortcut::menu));
-  const ImVec2 least = ImGui::GetItemRectMin();
-  const ImVec2 most = ImGui::GetItemRectMax();
   const bool hovered = ImGui::IsWindowHovered() && ImGui::IsMouseHoveringRect(least, most);
   // The button stays while it has the focus: the row has lost the focus then.
   const bool on_more = ImGui::GetFocusID() == ImGui::GetID("###more");
@@ -102,27 +128,14 @@ void Sidebar::draw_menu(const conversations::Conversation& conversation, bool op
 void Sidebar::draw_hits() {
   const auto& hits = chat_.hits();
   if (hits.empty()) return ui::faint("Nothing found.", "nothing");
-  const float height = ImGui::GetTextLineHeight() * 2 + ImGui::GetStyle().FramePadding.y * 3;
   for (size_t i = 0; i < hits.size(); ++i) {
     const conversations::Hit& hit = hits[i];
     const ui::Scope scope("hit", static_cast<int64_t>(i));
     const std::string title = one_line(hit.title, kNameBytes);
-    if (ui::row("open", title, hit.conversation == chat_.current(), height)) {
+    if (ui::row("open", title, hit.conversation == chat_.current(), row_height())) {
       chat_.open_at(hit.conversation, hit.message);
     }
-    const ImVec2 at = ImGui::GetItemRectMin();
-    const ImVec2 end = ImGui::GetItemRectMax();
-    const ImVec2 padding = ImGui::GetStyle().FramePadding;
-    ImDrawList& draw = *ImGui::GetWindowDrawList();
-    const ImVec4 clip{at.x, at.y, end.x - padding.x, end.y};
-    const auto line = [&](float y, unsigned colour, const std::string& text) {
-      const ui::ShownText shown(text);
-      draw.AddText(ImGui::GetFont(), ImGui::GetFontSize(), {at.x + padding.x, y}, colour,
-                   shown.begin(), shown.end(), 0, &clip);
-    };
-    line(at.y + padding.y, packed(theme().text), title);
-    line(at.y + padding.y * 2 + ImGui::GetTextLineHeight(), packed(theme().faint),
-         one_line(hit.snippet, kSnippetBytes));
+    draw_lines(title, one_line(hit.snippet, kSnippetBytes));
   }
 }
 

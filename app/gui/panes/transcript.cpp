@@ -32,6 +32,15 @@ constexpr float kEnd = 1e9f;
 float padding() { return 10 * scale(); }
 float text_width() { return std::max(ImGui::GetContentRegionAvail().x - 2 * padding(), 50.0f); }
 
+/// What follows stands beside the last action if there is room for it, else below.
+void beside(std::string_view label) {
+  const ImGuiStyle& style = ImGui::GetStyle();
+  const float width = ImGui::CalcTextSize(label.data(), label.data() + label.size()).x +
+                      style.FramePadding.x * 2 + style.ItemSpacing.x;
+  const float most = ImGui::GetWindowPos().x + ImGui::GetContentRegionMax().x - padding();
+  if (ImGui::GetItemRectMax().x + width <= most) ImGui::SameLine();
+}
+
 std::string statistics_text(const conversations::Message& message) {
   const conversations::Statistics& s = message.statistics;
   if (s.generated_tokens == 0) return {};
@@ -359,7 +368,7 @@ void Transcript::draw_actions(const ShownMessage& shown) {
   if (ui::action("copy", "Copy", "Copies the message as Markdown")) {
     copy_text(message.text);
   }
-  ImGui::SameLine();
+  beside("Edit");
   if (ui::action("edit", "Edit", "Makes another version of this message")) {
     editing_ = message.id;
     edited_ = message.text;
@@ -368,13 +377,13 @@ void Transcript::draw_actions(const ShownMessage& shown) {
   }
   if (answer) {
     const ui::Disabled disabled(!chat_.can_send());
-    ImGui::SameLine();
+    beside("Again");
     if (ui::action("regenerate", "Again", "Generates another answer")) {
       chat_.regenerate(message.id);
       return;
     }
     if (message.state == State::stopped && is_last(shown)) {
-      ImGui::SameLine();
+      beside("Continue");
       if (ui::action("continue", "Continue", "Goes on with this answer")) {
         chat_.go_on(message.id);
         return;
@@ -387,16 +396,20 @@ void Transcript::draw_actions(const ShownMessage& shown) {
                                            [](const auto& call) { return call.result.empty(); });
   if ((!answer || called) && is_last(shown)) {
     const ui::Disabled disabled(!chat_.can_send());
-    ImGui::SameLine();
+    beside("Answer");
     if (ui::action("answer", "Answer", "Generates an answer")) {
       chat_.answer(message.id);
       return;
     }
   }
-  ImGui::SameLine();
+  beside("Delete");
   if (ui::action("delete", "Delete", "Moves this message and all after it to the trash")) {
     chat_.remove_message(message.id);
+    return;
   }
+  const std::string when = when_text(message.created_at);
+  beside(when);
+  ui::faint(when, "time");
 }
 
 bool Transcript::is_last(const ShownMessage& shown) const {

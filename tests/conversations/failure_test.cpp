@@ -311,7 +311,7 @@ TEST_CASE("a file that may only be read is read into memory, if its log is empty
   const fs::path parent = fs::path(path).parent_path();
   const auto in_memory = [&] {
     const bool is_root = geteuid() == 0;  // permissions do not hold for root
-    fs::permissions(folder.path(""), fs::perms::owner_all | fs::perms::others_all);
+    fs::permissions(folder.path(""), fs::perms(0755));
     fs::permissions(parent, fs::perms(0555));
     for (const auto& entry : fs::directory_iterator(parent)) {
       fs::permissions(entry, fs::perms(0444));

@@ -14,6 +14,7 @@
 #include "gui/keys.h"
 #include "gui/panes/text_style.h"
 #include "gui/panes/toast_view.h"
+#include "gui/state/text_file.h"
 #include "gui/theme.h"
 #include "gui/ui/tab_order.h"
 #include "gui/ui/text_area.h"
@@ -279,13 +280,20 @@ void App::sample() {
 }
 
 void App::drop(const std::vector<std::string>& paths) {
-  // Conversations are imported, images go into the message, everything else is taken for a model.
+  // Conversations are imported, images and texts go into the message, everything else is taken for
+  // a model.
   for (const std::string& path : paths) {
-    if (path.ends_with(".json")) {
+    const bool image = chat::names_image(path);
+    const Result<std::optional<std::string>> text =
+        image ? std::optional<std::string>() : read_text_file(path);
+    const bool json = path.ends_with(".json");
+    if (json && (!text || (*text && looks_like_conversations(**text)))) {
       chat_.import(path);
-    } else if (chat::names_image(path)) {
+    } else if (!text) {
+      toasts_.fail(text.error());
+    } else if (image || *text) {
       page_ = Page::chat;
-      chat_pane_.attach(path);
+      chat_pane_.attach(image ? chat::image_mark(path) : quoted_file(path, **text));
     } else {
       page_ = Page::models;
       models_.plan(path);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "gui/state/text_file.h"
 #include "tests/gui/fixture.h"
 
 namespace infer::gui {
@@ -533,11 +534,39 @@ TEST_CASE("chat: an image that is dropped goes into the message, and the model s
       [&] { return f.driver->reads("/nowhere/gone.png: the image cannot be opened"); }));
 }
 
+TEST_CASE("chat: a text that is dropped goes into the message with its name") {
+  NEEDS_WINDOW();
+  Fixture f(AppOptions{});
+  const auto drop = [&](const std::string& name, const std::string& content) {
+    std::ofstream(f.folder.path(name), std::ios::binary) << content;
+    f.app->drop({f.folder.path(name)});
+    f.driver->frames(3);
+  };
+  f.driver->fill(kMessage, "What does it do?");
+  drop("add.py", "def add(a, b):\r\n    return a + b  # é\n");
+  const std::string first =
+      "What does it do?\nadd.py:\n```py\ndef add(a, b):\n    return a + b  # é\n```\n";
+  CHECK(f.driver->text(kMessage) == first);
+  drop("notes.md", "Use `x`:\n```\ny\n```");
+  drop("own.json", "{\"nothing\": 1}");
+  CHECK(f.driver->text(kMessage) == first + "notes.md:\n````md\nUse `x`:\n```\ny\n```\n````\n" +
+                                        "own.json:\n```json\n{\"nothing\": 1}\n```\n");
+  CHECK(f.app->toasts().all().empty());
+  // What is longer says so, and what is no text is taken for a model.
+  drop("long.txt", std::string(kMostTextFileBytes + 2, 'a'));
+  REQUIRE(f.app->toasts().all().size() == 1);
+  CHECK(f.app->toasts().all()[0].text.find("long.txt") != std::string::npos);
+  drop("binary.dat", std::string("GG\0UF", 5));
+  CHECK(f.app->models().planned_path() == f.folder.path("binary.dat"));
+  drop("latin.txt", "caf\xe9");
+  CHECK(f.app->models().planned_path() == f.folder.path("latin.txt"));
+}
+
 TEST_CASE("chat: a file that is no export says what is wrong") {
   NEEDS_WINDOW();
   Fixture f;
   const std::string path = f.folder.path("bad.json");
-  std::ofstream(path) << "{\"nothing\": 1";
+  std::ofstream(path) << "{\"messages\": 1";
   f.app->drop({path});
   REQUIRE(f.driver->wait([&] { return f.driver->reads("bad.json"); }));
 }

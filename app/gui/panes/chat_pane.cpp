@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <system_error>
 
-#include "chat/image_marks.h"
 #include "gui/keys.h"
 #include "gui/text/sanitise.h"
 #include "gui/ui/ui.h"
@@ -38,8 +37,6 @@ std::string free_path(const std::string& title) {
 }
 
 }  // namespace
-
-void ChatPane::attach(const std::string& path) { composer_.add_line(chat::image_mark(path)); }
 
 void ChatPane::take_shortcuts() {
   if (is_pressed(Shortcut::new_conversation)) {

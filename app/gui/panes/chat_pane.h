@@ -15,8 +15,8 @@ class ChatPane {
   void draw();
   void take_shortcuts();
   float composer_height() const { return composer_.height(); }
-  /// Adds an image's file to the message that is being written.
-  void attach(const std::string& path);
+  /// Adds what stands for a file to the message that is being written.
+  void attach(const std::string& text) { composer_.add_line(text); }
   /// Whether something was typed that is not sent or saved, here or in another conversation.
   bool has_draft() const { return composer_.has_draft() || transcript_.has_edit(); }
   void restyle() { transcript_.restyle(); }

@@ -1,28 +1,12 @@
 // The calls of tools in a message: what the model asks for, and what it gets.
 #include <imgui/imgui.h>
 
-#include <algorithm>
-
 #include "gui/panes/transcript.h"
+#include "gui/text/markdown.h"
 #include "gui/text/sanitise.h"
 #include "gui/ui/ui.h"
 
 namespace infer::gui {
-namespace {
-
-/// Markdown that shows a text as code, whatever is in it.
-std::string fenced(const std::string& text, const char* language) {
-  size_t longest = 2;
-  for (size_t at = 0; (at = text.find('`', at)) != std::string::npos;) {
-    const size_t end = std::min(text.find_first_not_of('`', at), text.size());
-    longest = std::max(longest, end - at);
-    at = end;
-  }
-  const std::string fence(longest + 1, '`');
-  return fence + language + "\n" + text + "\n" + fence;
-}
-
-}  // namespace
 
 void Transcript::draw_calls(const ShownMessage& shown, Item& item, float width) {
   const auto& calls = shown.calls();

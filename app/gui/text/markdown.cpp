@@ -182,4 +182,18 @@ void MarkdownStream::replace_from(size_t first, std::vector<Block> blocks) {
   document_.ids.resize(all.size());
 }
 
+std::string fenced(std::string_view text, std::string_view language) {
+  size_t longest = 2;
+  for (size_t at = 0; (at = text.find('`', at)) != std::string_view::npos;) {
+    const size_t end = std::min(text.find_first_not_of('`', at), text.size());
+    longest = std::max(longest, end - at);
+    at = end;
+  }
+  const std::string fence(longest + 1, '`');
+  std::string out = fence;
+  out.append(language).append("\n").append(text);
+  if (!text.ends_with('\n')) out += '\n';
+  return out + fence;
+}
+
 }  // namespace infer::gui

@@ -13,6 +13,9 @@
 
 namespace infer::gui {
 
+/// Markdown that shows a text as code, whatever is in it.
+std::string fenced(std::string_view text, std::string_view language);
+
 struct MarkdownOptions {
   bool hard_breaks = false;  ///< a line end is a line end, as people type it
 };

@@ -1,0 +1,25 @@
+// Files that are dropped on the window and go into the message as text.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "infer/status.hpp"
+
+namespace infer::gui {
+
+/// The longest file that goes into a message, in bytes.
+inline constexpr size_t kMostTextFileBytes = size_t{1} << 20;
+
+/// The text of a file. Nothing: it is no text, a model's by its name, or cannot be read. bad_file:
+/// it is a text and longer than kMostTextFileBytes.
+Result<std::optional<std::string>> read_text_file(const std::string& path);
+
+/// Whether a JSON text looks like exported conversations. What it holds may still be wrong.
+bool looks_like_conversations(std::string_view json);
+
+/// Markdown: the file's name, and the text as a block of code.
+std::string quoted_file(const std::string& path, std::string_view text);
+
+}  // namespace infer::gui

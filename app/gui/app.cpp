@@ -102,7 +102,13 @@ App::App(Window& window, AppOptions options)
   for (const std::string& problem : settings_.problems()) toasts_.fail(problem);
   seen_ = settings_.get();
   models_.options() = load_options(seen_);
-  chat_.set_defaults(seen_.system_prompt, chat_settings(seen_));
+  set_chat_defaults();
+  chat_.on_template = [this](const std::string& chosen) {
+    if (models_.loaded() == nullptr) return;
+    Settings settings = settings_.get();
+    choose_template(settings, models_.loaded()->model->path, chosen);
+    settings_.set(std::move(settings));
+  };
   library_.set_favourites(seen_.favourites);
   if (options_.scans) library_.scan(seen_.folders);
   choose_model();
@@ -234,8 +240,18 @@ void App::follow_settings() {
     replan = true;
   }
   seen_ = now;
-  chat_.set_defaults(now.system_prompt, chat_settings(now));
+  set_chat_defaults();
   if (replan) models_.plan_again();
+}
+
+/// A new conversation has the chat template that was chosen for the model.
+void App::set_chat_defaults() {
+  ChatSettings settings = chat_settings(seen_);
+  if (const Loaded* const loaded = models_.loaded(); loaded != nullptr) {
+    const auto chosen = seen_.templates.find(loaded->model->path);
+    if (chosen != seen_.templates.end()) settings.chat_template = chosen->second;
+  }
+  chat_.set_defaults(seen_.system_prompt, settings);
 }
 
 void App::poll() {
@@ -257,6 +273,7 @@ void App::see(const EngineEvent& event) {
   insight_pane_.see(event);
   if (std::holds_alternative<Loaded>(event)) {
     chat_.set_model(models_.name());
+    set_chat_defaults();
     metrics_.clear();
   }
   see_model(event);

@@ -75,6 +75,7 @@ class App final : public WindowClient {
   void see_model(const EngineEvent& event);
   void remember_conversation();
   void remember_window();
+  void set_chat_defaults();
   void sample();
 
   Window& window_;

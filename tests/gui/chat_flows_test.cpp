@@ -434,6 +434,38 @@ TEST_CASE("chat: a template is chosen by name or written, and stays") {
   CHECK(f.app->chat().settings().options().stop.empty());
 }
 
+TEST_CASE("chat: a template that was chosen for a model is that of its next conversations") {
+  NEEDS_WINDOW();
+  const std::string options = "chat/right/options/";
+  Fixture f;
+  f.wait_for_model();
+  f.driver->key(GLFW_KEY_B, true);
+  f.driver->click(options + "template");
+  f.driver->click(options + "chat template");
+  f.driver->click(options + "chat template/chatml");
+  f.driver->frames(3);
+  f.ask("Hello!");
+  f.driver->click("chat/left/conversations/new");
+  CHECK(f.app->chat().settings().chat_template == "chatml");
+  f.restart();
+  f.wait_for_model();
+  CHECK(f.app->chat().current() == 0);
+  CHECK(f.app->chat().settings().chat_template == "chatml");
+  // Another model has its own.
+  f.app->models().load(infer::test::data_path("golden/llama-q4_0.gguf"), f.app->models().options());
+  const auto is_own = [&] { return f.app->chat().settings().chat_template.empty(); };
+  REQUIRE(f.driver->wait(is_own));
+  f.app->models().load(demo::model_path(), f.app->models().options());
+  REQUIRE(f.driver->wait([&] { return !is_own(); }));
+  f.driver->key(GLFW_KEY_B, true);
+  f.driver->click(options + "chat template");
+  f.driver->click(options + "chat template/The model's own");
+  f.driver->frames(3);
+  f.ask("Hello!");
+  f.driver->click("chat/left/conversations/new");
+  CHECK(is_own());
+}
+
 TEST_CASE("chat: presets are saved, used and deleted") {
   NEEDS_WINDOW();
   Fixture f;

@@ -38,6 +38,7 @@ struct Range {
   T least, most;
 };
 using Names = std::span<const char* const>;
+using Texts = std::map<std::string, std::string>;
 
 constexpr const char* kThemes[] = {"system", "light", "dark", "contrast"};
 constexpr const char* kCacheTypes[] = {"f32", "f16", "q8_0", "q4_0", "auto"};
@@ -66,6 +67,7 @@ void for_each_setting(S& s, const Visit& visit) {
   visit("chat", "last_conversation", s.last_conversation, Range<int64_t>{0, kMost});
   visit("chat", "system_prompt", s.system_prompt, Names());
   visit("chat", "max_tokens", s.max_tokens, Range<int32_t>{-1, kMost32});
+  visit("chat", "templates", s.templates, kMostTemplates);
   visit("sampling", "temperature", s.temperature, Range<float>{0, 100});
   visit("sampling", "top_k", s.top_k, Range<int32_t>{0, kMost32});
   visit("sampling", "top_p", s.top_p, Range<float>{0, 1});
@@ -162,6 +164,18 @@ struct Reader {
     value = std::move(read);
     return {};
   }
+  static std::string take(const toml::node& node, Texts& value, size_t most) {
+    const std::string expected = fmt::format("a section of at most {} texts", most);
+    const toml::table* const section = node.as_table();
+    if (section == nullptr || section->size() > most) return expected;
+    Texts read;
+    for (const auto& [key, entry] : *section) {
+      if (!entry.is_string()) return expected;
+      read.emplace(key.str(), **entry.as_string());
+    }
+    value = std::move(read);
+    return {};
+  }
 };
 
 struct Writer {
@@ -195,6 +209,11 @@ struct Writer {
     for (const std::string& text : value) list.push_back(text);
     in.insert_or_assign(key, std::move(list));
   }
+  static void put(toml::table& in, const char* key, const Texts& value) {
+    toml::table section;
+    for (const auto& [name, text] : value) section.insert_or_assign(name, text);
+    in.insert_or_assign(key, std::move(section));
+  }
   template <typename T>
   static void put(toml::table& in, const char* key, const std::optional<T>& value) {
     if (value) {
@@ -227,6 +246,13 @@ void add_recent(Settings& settings, const std::string& path) {
 void toggle_favourite(Settings& settings, const std::string& path) {
   if (std::erase(settings.favourites, path) > 0) return;
   if (settings.favourites.size() < kMostPaths) settings.favourites.push_back(path);
+}
+
+void choose_template(Settings& settings, const std::string& path, const std::string& chosen) {
+  settings.templates.erase(path);
+  if (!chosen.empty() && settings.templates.size() < kMostTemplates) {
+    settings.templates.emplace(path, chosen);
+  }
 }
 
 Result<ReadSettings> parse_settings(std::string_view text) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,6 +38,8 @@ struct Settings {
   int64_t last_conversation = 0;  ///< 0: none
   std::string system_prompt;      ///< of new conversations
   int32_t max_tokens = -1;        ///< of an answer; −1: until its end
+  /// By the path of a model: the chat template that was chosen for it (ChatSettings).
+  std::map<std::string, std::string> templates;
   // Sampling of new conversations; unset: as the model says. See SamplingOptions.
   std::optional<float> temperature, top_p, min_p, repeat_penalty;
   std::optional<int32_t> top_k;
@@ -46,11 +49,14 @@ struct Settings {
 
 inline constexpr size_t kMostRecent = 20;
 inline constexpr size_t kMostPaths = 1000;
+inline constexpr size_t kMostTemplates = 100;
 
 /// Puts a model before all others of the recent ones.
 void add_recent(Settings& settings, const std::string& path);
 /// Adds a favourite, or removes it.
 void toggle_favourite(Settings& settings, const std::string& path);
+/// Remembers which chat template was chosen for a model; empty: its own.
+void choose_template(Settings& settings, const std::string& path, const std::string& chosen);
 
 struct ReadSettings {
   Settings settings;

@@ -274,6 +274,8 @@ void ChatState::search_again() {
 void ChatState::configure(Id conversation, std::string system_prompt, ChatSettings settings) {
   const std::string text = text_of(settings);
   if (conversation == current_) {
+    const bool chosen = settings.chat_template != settings_.chat_template && !model_.empty();
+    if (chosen && on_template) on_template(settings.chat_template);
     system_prompt_ = system_prompt;
     settings_ = std::move(settings);
     ++revision_;

@@ -98,6 +98,8 @@ class ChatState {
   const ChatSettings& settings() const { return settings_; }
   /// `conversation`: 0 for a new one, which is stored with its first message.
   void configure(Id conversation, std::string system_prompt, ChatSettings settings);
+  /// Called when the user chooses another chat template while there is a model.
+  std::function<void(const std::string&)> on_template;
   /// What new conversations begin with.
   void set_defaults(std::string system_prompt, ChatSettings settings);
   const std::vector<conversations::Preset>& presets() const { return presets_; }

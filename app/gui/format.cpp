@@ -7,6 +7,8 @@
 #include <ctime>
 #include <iterator>
 
+#include "platform/local_time.h"
+
 namespace infer::gui {
 namespace {
 
@@ -16,12 +18,6 @@ std::string fixed(double value, int decimals) {
   const auto end =
       std::to_chars(std::begin(text), std::end(text), value, std::chars_format::fixed, decimals);
   return {text, end.ptr};
-}
-
-/// False for times that no calendar has.
-bool local_time(int64_t milliseconds, std::tm& local) {
-  const auto seconds = static_cast<std::time_t>(milliseconds / 1000);
-  return localtime_r(&seconds, &local) != nullptr;
 }
 
 bool same_day(const std::tm& a, const std::tm& b) {
@@ -62,7 +58,9 @@ std::string when_text(int64_t time, int64_t now) {
                                             "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
   std::tm then{};
   std::tm today{};
-  if (time == 0 || !local_time(time, then) || !local_time(now, today)) return {};
+  const bool known = time != 0 && platform::local_time(time / 1000, then) &&
+                     platform::local_time(now / 1000, today);
+  if (!known) return {};
   std::tm yesterday = today;
   yesterday.tm_mday -= 1;
   yesterday.tm_hour = 12;  // whatever the clocks did in the night

@@ -69,10 +69,9 @@ void Sidebar::draw_list() {
         "Conversations cannot be saved: what is written now is lost when the window closes. " +
             chat_.unsaved(),
         "unsaved");
-    if (list.empty()) return;
-  }
-  if (list.empty())
+  } else if (list.empty()) {
     return ui::faint("No conversations yet. The first message begins one.", "empty");
+  }
   ImGuiListClipper clipper;  // of thousands, those that are seen
   clipper.Begin(static_cast<int>(list.size()));
   while (clipper.Step()) {

@@ -99,6 +99,9 @@ else()
   set(ICON ${CMAKE_SOURCE_DIR}/desktop/infer-48.png)
   set_source_files_properties(${CMAKE_SOURCE_DIR}/app/gui/window.cpp PROPERTIES
     COMPILE_DEFINITIONS INFER_ICON="${ICON}" OBJECT_DEPENDS ${ICON})
+  # ImGui's header of OpenGL's functions cannot follow GLFW's.
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/app/gui/open_gl.cpp PROPERTIES
+    SKIP_UNITY_BUILD_INCLUSION ON)
 endif()
 
 if(INFER_APP)

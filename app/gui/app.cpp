@@ -90,7 +90,7 @@ App::App(Window& window, AppOptions options)
       chat_(store_, engine_, toasts_),
       models_(engine_, toasts_),
       jobs_(engine_, toasts_, [this] { window_.wake(); }),
-      chat_pane_(chat_, fonts_),
+      chat_pane_(chat_, fonts_, [this] { window_.wake(); }),
       models_pane_(library_, models_, settings_, [this] { window_.wake(); }),
       insight_pane_(engine_, models_, chat_, jobs_, metrics_),
       tools_pane_(jobs_, models_),

@@ -26,4 +26,23 @@ std::vector<unsigned char> read_screen(int width, int height) {
   return pixels;
 }
 
+unsigned make_texture(int width, int height, const std::vector<unsigned char>& pixels) {
+  GLint before = 0;
+  glGetIntegerv(GL_TEXTURE_BINDING_2D, &before);
+  GLuint texture = 0;
+  glGenTextures(1, &texture);
+  glBindTexture(GL_TEXTURE_2D, texture);
+  glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MIN_FILTER, GL_LINEAR);
+  glTexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MAG_FILTER, GL_LINEAR);
+  glPixelStorei(GL_UNPACK_ALIGNMENT, 1);
+  glPixelStorei(GL_UNPACK_ROW_LENGTH, 0);
+  glTexImage2D(GL_TEXTURE_2D, 0, GL_RGB, width, height, 0, GL_RGB, GL_UNSIGNED_BYTE, pixels.data());
+  glBindTexture(GL_TEXTURE_2D, static_cast<GLuint>(before));
+  return texture;
+}
+
+void free_texture(unsigned texture) {
+  if (texture != 0) glDeleteTextures(1, &texture);
+}
+
 }  // namespace infer::gui

@@ -580,6 +580,25 @@ TEST_CASE("chat: an image that is dropped goes into the message, and the model s
       [&] { return f.driver->reads("/nowhere/gone.png: the image cannot be opened"); }));
 }
 
+TEST_CASE("chat: an image that is attached is shown small") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  const std::string path = std::string(INFER_SOURCE_DIR) + "/tests/data/vision/tall.png";
+  const std::string preview = "chat/middle/composer/images/tall.png";
+  f.app->drop({path, "/nowhere/gone.png"});
+  REQUIRE(f.driver->wait([&] { return f.driver->shows(preview); }));
+  const ui::Drawn small = *f.driver->find(preview);
+  CHECK(small.bottom <= f.driver->find(kMessage)->top);
+  CHECK(small.bottom - small.top > small.right - small.left);  // it is tall
+  f.driver->frames(3);
+  CHECK_FALSE(f.driver->shows("chat/middle/composer/images/gone.png"));
+  f.driver->fill(kMessage, "");
+  REQUIRE(f.driver->wait([&] { return !f.driver->shows(preview); }));
+  f.ask("![tall.png](<" + path + ">)");
+  CHECK(f.driver->shows(f.message(0, "images/tall.png")));
+}
+
 TEST_CASE("chat: a text that is dropped goes into the message with its name") {
   NEEDS_WINDOW();
   Fixture f(AppOptions{});

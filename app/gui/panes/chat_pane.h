@@ -3,6 +3,7 @@
 
 #include "gui/panes/chat_options.h"
 #include "gui/panes/composer.h"
+#include "gui/panes/image_previews.h"
 #include "gui/panes/sidebar.h"
 #include "gui/panes/transcript.h"
 
@@ -10,8 +11,13 @@ namespace infer::gui {
 
 class ChatPane {
  public:
-  ChatPane(ChatState& chat, Fonts& fonts)
-      : chat_(chat), sidebar_(chat), transcript_(chat, fonts), composer_(chat), options_(chat) {}
+  ChatPane(ChatState& chat, Fonts& fonts, WakeFn wake)
+      : chat_(chat),
+        previews_(std::move(wake)),
+        sidebar_(chat),
+        transcript_(chat, fonts, previews_),
+        composer_(chat, previews_),
+        options_(chat) {}
   void draw();
   void take_shortcuts();
   float composer_height() const { return composer_.height(); }
@@ -31,6 +37,7 @@ class ChatPane {
   void draw_export();
 
   ChatState& chat_;
+  ImagePreviews previews_;
   Sidebar sidebar_;
   Transcript transcript_;
   Composer composer_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "chat/image_marks.h"
 #include "gui/theme.h"
 #include "gui/ui/text_area.h"
 #include "gui/ui/ui.h"
@@ -14,12 +15,15 @@ namespace {
 
 constexpr float kMostLines = 8;
 
+float preview_height() { return ImGui::GetFontSize() * 4; }
+
 }  // namespace
 
 float Composer::height() const {
   const float text = std::clamp(text_height_, 2 * line_, kMostLines * line_);
   return text + ImGui::GetStyle().FramePadding.y * 2 + ImGui::GetFrameHeightWithSpacing() * 1.2f +
-         (chat_.full() ? ImGui::GetFrameHeightWithSpacing() * 2.5f : 0);
+         (chat_.full() ? ImGui::GetFrameHeightWithSpacing() * 2.5f : 0) +
+         (images_.empty() ? 0 : preview_height() + ImGui::GetStyle().ItemSpacing.y);
 }
 
 bool Composer::has_draft() const {
@@ -50,6 +54,7 @@ void Composer::draw() {
   const ui::Scope scope("composer");
   follow_conversation();
   if (chat_.full()) draw_full_context();
+  if (!images_.empty()) previews_.draw(images_, preview_height());
   bool submitted = false;
   const float below = ImGui::GetFrameHeightWithSpacing();
   ui::input_lines(
@@ -64,6 +69,8 @@ void Composer::draw() {
   focus_ = submitted;  // Enter takes the keyboard away
   if (draft_ != counted_ || chat_.revision() != counted_revision_) {
     counted_ = draft_;
+    images_.clear();
+    for (chat::ImageMark& mark : chat::image_marks(draft_)) images_.push_back(std::move(mark.path));
     counted_revision_ = chat_.revision();
     chat_.count(draft_);
   }

@@ -3,14 +3,16 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
+#include "gui/panes/image_previews.h"
 #include "gui/state/chat_state.h"
 
 namespace infer::gui {
 
 class Composer {
  public:
-  explicit Composer(ChatState& chat) : chat_(chat) {}
+  Composer(ChatState& chat, ImagePreviews& previews) : chat_(chat), previews_(previews) {}
   /// Height in pixels that draw() takes at this width.
   float height() const;
   void draw();
@@ -28,10 +30,12 @@ class Composer {
   void follow_conversation();
 
   ChatState& chat_;
+  ImagePreviews& previews_;
   Id of_ = 0;  ///< the conversation that the draft is for
   std::string draft_;
   std::map<Id, std::string> drafts_;  ///< for others
   std::string counted_;               ///< the draft that was counted last
+  std::vector<std::string> images_;   ///< that it names
   int64_t counted_revision_ = -1;
   bool focus_ = true;
   bool active_ = false;

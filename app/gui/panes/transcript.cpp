@@ -8,6 +8,7 @@
 #include <cmath>
 #include <utility>
 
+#include "chat/image_marks.h"
 #include "gui/format.h"
 #include "gui/panes/text_style.h"
 #include "gui/text/clipboard.h"
@@ -55,7 +56,8 @@ std::string statistics_text(const conversations::Message& message) {
 
 }  // namespace
 
-Transcript::Transcript(ChatState& chat, Fonts& fonts) : chat_(chat), fonts_(fonts) {
+Transcript::Transcript(ChatState& chat, Fonts& fonts, ImagePreviews& previews)
+    : chat_(chat), fonts_(fonts), previews_(previews) {
   context_.actions.needs = [this](char32_t code) { fonts_.need(static_cast<uint32_t>(code)); };
   context_.actions.copy_button = [](const CopyButton& button) {
     const ui::Scope scope("code", static_cast<int64_t>(button.block));
@@ -78,6 +80,11 @@ Transcript::Item& Transcript::item_of(const ShownMessage& shown) {
     const bool typed = shown.message->role == Role::user;
     item.text = std::make_unique<TextView>(MarkdownOptions{.hard_breaks = typed});
     item.reasoning = std::make_unique<TextView>();
+    if (typed) {
+      for (chat::ImageMark& mark : chat::image_marks(shown.message->text)) {
+        item.images.push_back(std::move(mark.path));
+      }
+    }
   }
   return item;
 }
@@ -266,6 +273,7 @@ void Transcript::draw_message(const ShownMessage& shown, Item& item) {
     draw_text("text", *item.text, width);
     text_height = ImGui::GetCursorPosY() - above;
   }
+  if (!item.images.empty()) previews_.draw(item.images, ImGui::GetFontSize() * 8);
   draw_calls(shown, item, width);
   if (shown.live == nullptr) {
     draw_footer(*shown.message);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "gui/fonts.h"
+#include "gui/panes/image_previews.h"
 #include "gui/state/chat_state.h"
 #include "gui/text/text_view.h"
 
@@ -14,7 +15,7 @@ namespace infer::gui {
 
 class Transcript {
  public:
-  Transcript(ChatState& chat, Fonts& fonts);
+  Transcript(ChatState& chat, Fonts& fonts, ImagePreviews& previews);
   /// The fonts or the theme have changed.
   void restyle();
   /// `has_keys`: Page Up, Page Down, Home and End scroll.
@@ -46,6 +47,7 @@ class Transcript {
     uint64_t generation = 0;  ///< of the look that it is for
     bool shows_reasoning = false;
     std::vector<Call> calls;
+    std::vector<std::string> images;  ///< that the text of a user names
   };
 
   Item& item_of(const ShownMessage& shown);
@@ -69,6 +71,7 @@ class Transcript {
 
   ChatState& chat_;
   Fonts& fonts_;
+  ImagePreviews& previews_;
   TextContext context_;
   std::map<Id, Item> items_;
   Id conversation_ = -1;  ///< that the items are of

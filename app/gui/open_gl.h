@@ -12,7 +12,7 @@ void clear_screen(int width, int height, const ImVec4& colour);
 /// What was drawn, 3 bytes for each pixel, the upper row first.
 std::vector<unsigned char> read_screen(int width, int height);
 
-/// A texture of a picture with 3 bytes for each pixel, the upper row first. It may be drawn
+/// A texture of a picture with 4 bytes for each pixel, the upper row first. It may be drawn
 /// smaller.
 unsigned make_texture(int width, int height, const std::vector<unsigned char>& pixels);
 /// 0: nothing.

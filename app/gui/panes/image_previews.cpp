@@ -47,27 +47,27 @@ ImagePreviews::Decoded ImagePreviews::decode(const std::string& path) {
   if (stbi_info_from_memory(file.data(), size, &width, &height, &channels) == 0) return out;
   if (width <= 0 || height <= 0 || int64_t{width} * height > kMostPixels) return out;
   const std::unique_ptr<unsigned char, void (*)(void*)> pixels(
-      stbi_load_from_memory(file.data(), size, &width, &height, &channels, 3), stbi_image_free);
+      stbi_load_from_memory(file.data(), size, &width, &height, &channels, 4), stbi_image_free);
   if (pixels == nullptr) return out;
   // Each pixel that is kept is the mean of those that it stands for.
   const int by = (std::max(width, height) + kMostSide - 1) / kMostSide;
   out.width = std::max(width / by, 1);
   out.height = std::max(height / by, 1);
-  out.rgb.reserve(static_cast<size_t>(out.width) * static_cast<size_t>(out.height) * 3);
+  out.rgba.reserve(static_cast<size_t>(out.width) * static_cast<size_t>(out.height) * 4);
   for (int y = 0; y < out.height; ++y) {
     for (int x = 0; x < out.width; ++x) {
-      int64_t sum[3] = {};
+      int64_t sum[4] = {};
       int64_t count = 0;
       for (int from_y = y * by; from_y < std::min((y + 1) * by, height); ++from_y) {
         for (int from_x = x * by; from_x < std::min((x + 1) * by, width); ++from_x, ++count) {
           const unsigned char* const from =
               pixels.get() + (static_cast<size_t>(from_y) * static_cast<size_t>(width) +
                               static_cast<size_t>(from_x)) *
-                                 3;
-          for (int c = 0; c < 3; ++c) sum[c] += from[c];
+                                 4;
+          for (int c = 0; c < 4; ++c) sum[c] += from[c];
         }
       }
-      for (const int64_t s : sum) out.rgb.push_back(static_cast<unsigned char>(s / count));
+      for (const int64_t s : sum) out.rgba.push_back(static_cast<unsigned char>(s / count));
     }
   }
   return out;
@@ -78,7 +78,7 @@ void ImagePreviews::take_decoded() {
     decoding_.clear();
     Picture& picture = pictures_[decoded.path];
     if (decoded.width == 0) continue;
-    picture.texture = make_texture(decoded.width, decoded.height, decoded.rgb);
+    picture.texture = make_texture(decoded.width, decoded.height, decoded.rgba);
     picture.ratio = static_cast<float>(decoded.width) / static_cast<float>(decoded.height);
   }
 }

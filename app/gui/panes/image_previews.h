@@ -31,7 +31,7 @@ class ImagePreviews {
   struct Decoded {
     std::string path;
     int width = 0, height = 0;  ///< 0: it cannot be shown
-    std::vector<unsigned char> rgb;
+    std::vector<unsigned char> rgba;
   };
   static Decoded decode(const std::string& path);
   void take_decoded();

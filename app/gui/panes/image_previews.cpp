@@ -60,10 +60,8 @@ ImagePreviews::Decoded ImagePreviews::decode(const std::string& path) {
       int64_t count = 0;
       for (int from_y = y * by; from_y < std::min((y + 1) * by, height); ++from_y) {
         for (int from_x = x * by; from_x < std::min((x + 1) * by, width); ++from_x, ++count) {
-          const unsigned char* const from =
-              pixels.get() + (static_cast<size_t>(from_y) * static_cast<size_t>(width) +
-                              static_cast<size_t>(from_x)) *
-                                 4;
+          const size_t row = static_cast<size_t>(from_y) * static_cast<size_t>(width);
+          const unsigned char* const from = pixels.get() + (row + static_cast<size_t>(from_x)) * 4;
           for (int c = 0; c < 4; ++c) sum[c] += from[c];
         }
       }

@@ -3,6 +3,7 @@
 #include <imgui.h>
 #include <imgui_internal.h>
 
+#include <map>
 #include <string_view>
 
 #include "conversations/utf8.h"
@@ -11,8 +12,14 @@
 namespace infer::gui {
 namespace {
 
-void (*g_set)(void* user, const char* text) = nullptr;
-const char* (*g_get)(void* user) = nullptr;
+/// What the contexts had before.
+struct Functions {
+  void (*set)(void* user, const char* text);
+  const char* (*get)(void* user);
+};
+std::map<const ImGuiContext*, Functions> g_functions;
+
+const Functions& functions() { return g_functions.at(ImGui::GetCurrentContext()); }
 
 /// Whether a field of ImGui has the keyboard, and not another control.
 bool is_for_field() {
@@ -22,7 +29,7 @@ bool is_for_field() {
 
 void set_from_field(void* user, const char* text) {
   const bool converts = is_for_field() && has_stand_ins(text);
-  g_set(user, converts ? without_stand_ins(text).c_str() : text);
+  functions().set(user, converts ? without_stand_ins(text).c_str() : text);
 }
 
 /// A text for a field of one line.
@@ -38,7 +45,7 @@ std::string in_one_line(std::string_view text) {
 /// What a field pastes. Nothing rather than another text, where stand-ins are lacking.
 const char* get_for_field(void* user) {
   static std::string pasted;
-  const char* const text = g_get(user);
+  const char* const text = functions().get(user);
   if (text == nullptr || !is_for_field()) return text;
   const ImGuiInputTextFlags flags = ImGui::GetCurrentContext()->InputTextState.Flags;
   std::string whole = conversations::valid_utf8(text);
@@ -54,15 +61,15 @@ const char* get_for_field(void* user) {
 
 void convert_clipboard() {
   ImGuiIO& io = ImGui::GetIO();
-  g_set = io.SetClipboardTextFn;
-  g_get = io.GetClipboardTextFn;
+  g_functions[ImGui::GetCurrentContext()] = {io.SetClipboardTextFn, io.GetClipboardTextFn};
   io.SetClipboardTextFn = set_from_field;
   io.GetClipboardTextFn = get_for_field;
 }
 
 void copy_text(const std::string& text) {
   const ImGuiIO& io = ImGui::GetIO();
-  const auto set = io.SetClipboardTextFn == set_from_field ? g_set : io.SetClipboardTextFn;
+  const auto set =
+      io.SetClipboardTextFn == set_from_field ? functions().set : io.SetClipboardTextFn;
   if (set != nullptr) set(io.ClipboardUserData, text.c_str());
 }
 

@@ -48,10 +48,12 @@ struct Editing {
 };
 Editing g_editing;
 
-bool pressed(ImGuiKey key) {
+/// `repeats`: again and again while it is held.
+bool pressed(ImGuiKey key, bool repeats = true) {
   const int index = ImGui::GetKeyIndex(key);
-  return index >= 0 && ImGui::IsKeyPressed(index);
+  return index >= 0 && ImGui::IsKeyPressed(index, repeats);
 }
+bool pressed_once(ImGuiKey key) { return pressed(key, false); }
 
 /// What was typed. Characters of more than 16 bits are two surrogates (field_text.h).
 std::string typed_text(const ImVector<ImWchar>& characters) {
@@ -121,9 +123,9 @@ class Field {
       io.KeyCtrl ? move(Step::start) : go_to({line().begin, false}, selects);
     }
     if (pressed(ImGuiKey_End)) io.KeyCtrl ? move(Step::end) : go_to(end_of(line()), selects);
-    if (io.KeyCtrl && pressed(ImGuiKey_A)) edit_.select_all();
+    if (io.KeyCtrl && pressed_once(ImGuiKey_A)) edit_.select_all();
     const bool copies =
-        io.KeyCtrl && (pressed(ImGuiKey_C) || (pressed(ImGuiKey_Insert) && !io.KeyShift));
+        io.KeyCtrl && (pressed_once(ImGuiKey_C) || (pressed_once(ImGuiKey_Insert) && !io.KeyShift));
     if (copies && edit_.has_selection()) copy();
   }
 
@@ -134,7 +136,7 @@ class Field {
       moved();
     };
     if (pressed(ImGuiKey_Backspace)) erase(io.KeyCtrl ? Step::word_left : Step::left);
-    const bool cuts = (io.KeyCtrl && pressed(ImGuiKey_X)) ||
+    const bool cuts = (io.KeyCtrl && pressed_once(ImGuiKey_X)) ||
                       (io.KeyShift && !io.KeyCtrl && pressed(ImGuiKey_Delete));
     if (cuts && edit_.has_selection()) {
       copy();
@@ -146,7 +148,8 @@ class Field {
       edit_.insert(text);
       moved();
     };
-    if ((io.KeyCtrl && pressed(ImGuiKey_V)) || (io.KeyShift && pressed(ImGuiKey_Insert))) {
+    if ((io.KeyCtrl && pressed_once(ImGuiKey_V)) ||
+        (io.KeyShift && pressed_once(ImGuiKey_Insert))) {
       if (const char* const pasted = ImGui::GetClipboardText(); pasted != nullptr) insert(pasted);
     }
     const bool again = io.KeyCtrl && (pressed(ImGuiKey_Y) || (io.KeyShift && pressed(ImGuiKey_Z)));
@@ -405,15 +408,14 @@ bool text_area(const char* name, std::string& text, const TextArea& area, bool& 
     if (g_editing.edit.text() != text) g_editing.edit.reset(text);
     field.lay_out(text);
     field.take_mouse(clicked);
-    const bool enter = pressed(ImGuiKey_Enter) || pressed(ImGuiKey_KeyPadEnter);
-    const bool ends = area.enter_submits && enter && !g.IO.KeyShift && !g.IO.KeyCtrl;
+    const bool sends = area.enter_submits && !g.IO.KeyShift && !g.IO.KeyCtrl;
+    submitted = sends && (pressed_once(ImGuiKey_Enter) || pressed_once(ImGuiKey_KeyPadEnter));
     field.take_moves();
     if (!area.read_only) {
-      field.take_changes(!ends);
+      field.take_changes(!sends);
       text = g_editing.edit.text();
     }
-    submitted = ends;
-    if (ends || pressed(ImGuiKey_Escape)) ImGui::ClearActiveID();
+    if (submitted || pressed_once(ImGuiKey_Escape)) ImGui::ClearActiveID();
   }
   if (hovered) {
     g.MouseCursor =

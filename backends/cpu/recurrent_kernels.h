@@ -15,11 +15,11 @@ struct ScanToken {
   float* state;   ///< S, `rows` rows
   int64_t pitch;  ///< elements from one row of S to the next
   int64_t rows;
-  const float* write;  ///< [rows]: what a change is written along
-  const float* read;   ///< [rows]
-  const float* v;      ///< [columns]
-  float* out;          ///< [columns]
-  float decay;         ///< of S
+  const float* write;   ///< [rows]: what a change is written along
+  const float* read;    ///< [rows]
+  const float* v;       ///< [columns]
+  float* out;           ///< [columns]
+  float decay;          ///< of S
   const float* decays;  ///< [rows]: of each row of S, in place of that; or null
   float gain;
   float write_scale;  ///< of what is written

@@ -52,9 +52,11 @@ struct ReferenceScan {
   float* state;  ///< of the head
   int64_t rows, columns;
   std::span<const double> decays;  ///< of its rows
-  bool first;  ///< of its sequence: the state is zero
+  bool first;                      ///< of its sequence: the state is zero
 
-  double at(int64_t i, int64_t c) const { return first ? 0.0 : decays[static_cast<size_t>(i)] * element(i, c); }
+  double at(int64_t i, int64_t c) const {
+    return first ? 0.0 : decays[static_cast<size_t>(i)] * element(i, c);
+  }
   float& element(int64_t i, int64_t c) const {
     const int64_t before = c / kStateColumns * kStateColumns;
     const int64_t width = std::min(kStateColumns, round_up(columns, kStatePad) - before);

@@ -25,20 +25,21 @@ void record(const NodeCall& call) {
   const Operand& y = call.outputs[0];
   const CausalConvConstants constants{
       .taps = w.size(0), .silu = p.silu ? 1u : 0u, .bias = bias.given() ? 1u : 0u};
-  call.recorder.dispatch("causal_conv", constants,
-                         Push{.step = call.step,
-                              .x = x.address,
-                              .w = w.address,
-                              .bias = bias.address,
-                              .y = y.address,
-                              .slots = call.inputs[3].address,
-                              .sequences = call.inputs[4].address,
-                              .channels = x.size(0),
-                              .x_stride = x.stride(2),
-                              .y_stride = y.stride(2),
-                              .kind = static_cast<uint32_t>(at.kind),
-                              .offset = static_cast<uint32_t>(at.k_offset + p.at * int64_t{sizeof(float)})},
-                         {div_ceil<int64_t>(x.dim(0), 64), 1, std::min(x.dim(2), kMostAtOnce)});
+  call.recorder.dispatch(
+      "causal_conv", constants,
+      Push{.step = call.step,
+           .x = x.address,
+           .w = w.address,
+           .bias = bias.address,
+           .y = y.address,
+           .slots = call.inputs[3].address,
+           .sequences = call.inputs[4].address,
+           .channels = x.size(0),
+           .x_stride = x.stride(2),
+           .y_stride = y.stride(2),
+           .kind = static_cast<uint32_t>(at.kind),
+           .offset = static_cast<uint32_t>(at.k_offset + p.at * int64_t{sizeof(float)})},
+      {div_ceil<int64_t>(x.dim(0), 64), 1, std::min(x.dim(2), kMostAtOnce)});
 }
 
 }  // namespace

@@ -128,7 +128,7 @@ std::vector<bool> delta_layers(CheckpointMap& m) {
 
 /// The keys under the names that other families have.
 void rename_keys(CheckpointMap& m) {
-  constexpr std::pair<const char*, const char*> kNames[] = {
+  constexpr std::pair<const char*, const char*> kRenamed[] = {
       {"max_position_embeddings", "model_max_length"},
       {"n_routed_experts", "num_experts"},
       {"n_routed_experts", "num_local_experts"},
@@ -140,7 +140,7 @@ void rename_keys(CheckpointMap& m) {
       {"linear_head_dim", "linear_attn_config.head_dim"},
       {"linear_num_heads", "linear_attn_config.num_heads"},
       {"linear_conv_kernel_dim", "linear_attn_config.short_conv_kernel_size"}};
-  for (const auto& [usual, own] : kNames) {
+  for (const auto& [usual, own] : kRenamed) {
     const MetaValue* const value = m.config.values().find(m.config.prefix() + own);
     if (value == nullptr || m.config.has(usual)) continue;
     const MetaValue copy = *value;

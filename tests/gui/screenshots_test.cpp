@@ -53,6 +53,9 @@ def primes(limit):
 
 The number of crossings is $\sum_{p \le n} n/p$, see [the article](https://en.wikipedia.org/wiki/Sieve_of_Eratosthenes).)";
 
+/// Of the conversation: milliseconds since 1970.
+constexpr const char* kTime = "1762951920000";
+
 std::string quoted(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
@@ -71,11 +74,12 @@ std::string conversation_file(const infer::test::TempDir& folder) {
   const std::string path = folder.path("conversation.json");
   std::ofstream(path)
       << R"({"format":"infer-conversations","version":1,"conversations":[{)"
-      << R"("title":"Primes in Python","selected_root":1,"messages":[)"
-      << R"({"id":1,"selected_child":2,"role":"user","state":"complete",)"
-      << R"("text":"How do I find all primes below a number?"},)"
-      << R"({"id":2,"parent":1,"role":"assistant","state":"complete","model":"infer-demo","text":)"
-      << quoted(kAnswer)
+      << R"("title":"Primes in Python","selected_root":1,"created_at":)" << kTime
+      << R"(,"used_at":)" << kTime << R"(,"messages":[)"
+      << R"({"id":1,"selected_child":2,"role":"user","state":"complete","created_at":)" << kTime
+      << R"(,"text":"How do I find all primes below a number?"},)"
+      << R"({"id":2,"parent":1,"role":"assistant","state":"complete","created_at":)" << kTime
+      << R"(,"model":"infer-demo","text":)" << quoted(kAnswer)
       << R"(,"statistics":{"generated_tokens":312,"generate_rate":143.2,"prompt_rate":1046,)"
       << R"("first_token_seconds":0.02}}]}]})";
   return path;

@@ -18,9 +18,6 @@ using test::Fixture;
 using test::kMessage;
 const std::string kList = "chat/left/conversations/list/";
 
-#define NEEDS_WINDOW() \
-  if (test::shared_window() == nullptr) return
-
 std::string text_of_file(const std::string& path) {
   std::ifstream file(path);
   std::ostringstream text;

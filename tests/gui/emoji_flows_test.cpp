@@ -9,9 +9,6 @@ namespace {
 using test::Fixture;
 using test::kMessage;
 
-#define NEEDS_WINDOW() \
-  if (test::shared_window() == nullptr) return
-
 const std::string kTitle = "chat/left/conversations/rename/title";
 const std::string kFamily = "Family 👨‍👩‍👧 👍🏽 🇩🇪 𝒳 \uE000";
 

@@ -11,6 +11,10 @@
 #include "tests/gui/driver.h"
 #include "tests/support.h"
 
+/// Ends the test where there is no display.
+#define NEEDS_WINDOW() \
+  if (::infer::gui::test::shared_window() == nullptr) return
+
 namespace infer::gui::test {
 
 /// The field that messages are written in.

@@ -15,9 +15,6 @@ using test::Fixture;
 using test::kMessage;
 const std::string kOptions = "chat/right/options/";
 
-#define NEEDS_WINDOW() \
-  if (test::shared_window() == nullptr) return
-
 TEST_CASE("chat: a message that cannot be stored stays where it was typed") {
   NEEDS_WINDOW();
   Fixture f;

@@ -20,9 +20,6 @@ namespace {
 using test::Fixture;
 using test::kMessage;
 
-#define NEEDS_WINDOW() \
-  if (test::shared_window() == nullptr) return
-
 const char* us_name(int key) {
   static char name[2];
   const bool letter = key >= GLFW_KEY_A && key <= GLFW_KEY_Z;

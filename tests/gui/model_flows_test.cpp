@@ -13,9 +13,6 @@ namespace {
 using test::Fixture;
 namespace fs = std::filesystem;
 
-#define NEEDS_WINDOW() \
-  if (test::shared_window() == nullptr) return
-
 const std::string kGolden = infer::test::data_path("golden/llama-q4_0.gguf");
 
 /// A folder with two models and something else.

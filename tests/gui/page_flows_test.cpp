@@ -15,9 +15,6 @@ namespace {
 
 using test::Fixture;
 
-#define NEEDS_WINDOW() \
-  if (test::shared_window() == nullptr) return
-
 TEST_CASE("insight: numbers are those of the engine") {
   NEEDS_WINDOW();
   Fixture f;

@@ -18,9 +18,6 @@ using test::Fixture;
 const std::string kMessage = "chat/middle/composer/message";
 const std::string kList = "chat/left/conversations/list/";
 
-#define NEEDS_WINDOW() \
-  if (test::shared_window() == nullptr) return
-
 std::string paragraph(size_t i) {
   std::string text = "Message " + std::to_string(i) + ".";
   for (int n = 0; n < 30; ++n) text += " Some words that fill a few lines of the window.";

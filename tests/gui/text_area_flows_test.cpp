@@ -13,9 +13,6 @@ namespace {
 using test::Fixture;
 using test::kMessage;
 
-#define NEEDS_WINDOW() \
-  if (test::shared_window() == nullptr) return
-
 std::string words(int count) {
   std::string text;
   for (int i = 0; i < count; ++i) text += (i > 0 ? " word" : "word") + std::to_string(i);

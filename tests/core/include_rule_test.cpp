@@ -139,7 +139,7 @@ std::string_view asks_system(std::string_view line) {
       // Of the program: terminals, downloads and hashes, as
       // libraries for several systems have them.
       "curl/curl.h", "histedit.h", "openssl/sha.h", "sqlite3.h", "toml++/", "imgui", "GLFW/",
-      "boost/", "cmark-gfm", "stb/",
+      "ft2build.h", "boost/", "cmark-gfm", "stb/",
       // Of the processor, whatever the system.
       "arm_neon.h", "cpuid.h", "immintrin.h",
       // For infer.h, which is C.

@@ -173,7 +173,6 @@ void map(CheckpointMap& m) {
   rename_keys(m);
   m.begin({.architecture = "kimi-linear", .rope_width = "qk_rope_head_dim"});
   m.config.require(m.config.get_bool("mla_use_nope", true), "mla_use_nope false");
-  const int64_t kv_heads = m.config.get_int("num_key_value_heads", m.head_count(), 1, 4096);
   DeltaAttention sizes;
   sizes.heads = m.config.get_int("linear_num_heads", m.head_count(), 1, 4096);
   sizes.dim = m.config.need_int("linear_head_dim", 1, kMaxWidth);
@@ -196,7 +195,7 @@ void map(CheckpointMap& m) {
   const std::vector<bool> delta = delta_layers(m);
   std::vector<int64_t> heads;
   for (int64_t i = 0; i < m.layer_count(); ++i) {
-    heads.push_back(delta[static_cast<size_t>(i)] ? 0 : kv_heads);
+    heads.push_back(delta[static_cast<size_t>(i)] ? 0 : 1);  // what is cached is one head's
     if (heads.back() == 0 && m.config.status().ok()) map_delta_layer(m, i, sizes);
     m.tensors.also_named(layer_name(i, "block_sparse_moe."), layer_name(i, "mlp."));
   }

@@ -37,8 +37,11 @@ NOT_IN_LLAMA_CPP = {
     "gpt-oss": "it rounds the bounds of YaRN",
     "llama-yarn-factor": "it takes no attention_factor for this architecture",
     "gemma2-uncapped": "its soft caps cannot be switched off",
+    "gemma3-yarn": "layers with a window are stretched there, too",
+    "olmo3-llama3": "layers with a window have the same RoPE there",
 }
 FOR_LLAMA_CPP = {
+    "dots1": {"num_key_value_heads": 4},
     "mistral": {"sliding_window": None},
     "gemma2": {"query_pre_attn_scalar": 10},
     "gemma3": {"query_pre_attn_scalar": 10},

@@ -152,6 +152,10 @@ void map(CheckpointMap& m) {
   }
   if (const double beta = m.config.get_float(section + "llama_4_scaling_beta", 0.0); beta != 0) {
     m.keys.set_float("attention.temperature_scale", beta);
+    m.keys.set_int("attention.temperature_length",
+                   m.config.get_int(section + "original_max_position_embeddings",
+                                    m.config.need_int("max_position_embeddings", 1, kMaxContext), 1,
+                                    kMaxContext));
   }
 }
 

@@ -37,11 +37,15 @@ NOT_IN_LLAMA_CPP = {
     "gpt-oss": "it rounds the bounds of YaRN",
     "llama-yarn-factor": "it takes no attention_factor for this architecture",
     "gemma2-uncapped": "its soft caps cannot be switched off",
+    "deepseek-v32": "it wants the tensors that choose tokens, which a directory loses here",
     "gemma3-yarn": "layers with a window are stretched there, too",
     "olmo3-llama3": "layers with a window have the same RoPE there",
 }
 FOR_LLAMA_CPP = {
-    "dots1": {"num_key_value_heads": 4},
+    "dots1": {"num_key_value_heads": 4, "first_k_dense_replace": 3},
+    "mistral4": {"first_k_dense_replace": 2},
+    "olmoe": {"num_key_value_heads": 4},
+    "arcee": {"mlp_bias": False},
     "mistral": {"sliding_window": None},
     "gemma2": {"query_pre_attn_scalar": 10},
     "gemma3": {"query_pre_attn_scalar": 10},

@@ -24,12 +24,7 @@ class LatentModel final : public DecoderModel {
  public:
   explicit LatentModel(HparamReader& r)
       : DecoderModel(r, op::Rope::Style::interleaved), block_(r, params, 0) {
-    const KvLayerShape shape = block_.cache_shape();
-    for (KvLayerShape& layer : info_.kv_layers) {
-      const int32_t number = layer.layer;
-      layer = shape;
-      layer.layer = number;
-    }
+    block_.set_caches(info_.kv_layers);
     read_magnitude(r);
     read_temperature(r);
     read_experts(r);

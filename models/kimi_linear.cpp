@@ -35,12 +35,7 @@ class KimiLinear final : public DecoderModel {
     delta_.heads = params.heads;
     delta_.dim = r.need_int("kda.head_dim", 1, kMaxWidth);
     delta_.taps = r.need_int("ssm.conv_kernel", 2, kMostTaps);
-    const KvLayerShape shape = latent_.cache_shape();
-    for (KvLayerShape& layer : info_.kv_layers) {
-      const int32_t number = layer.layer;
-      layer = shape;
-      layer.layer = number;
-    }
+    latent_.set_caches(info_.kv_layers);
     for (AttentionBlock& block : attention) {
       if (attends(block.layer)) continue;
       block.kv_heads = block.heads;

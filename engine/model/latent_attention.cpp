@@ -29,13 +29,17 @@ LatentBlock::LatentBlock(HparamReader& r, const DecoderParams& params, int64_t l
                     r.metadata().source(), rope, key));
 }
 
-KvLayerShape LatentBlock::cache_shape() const {
-  if (!absorbed) {
-    return {static_cast<int32_t>(heads), static_cast<int32_t>(key), static_cast<int32_t>(value)};
+void LatentBlock::set_caches(std::vector<KvLayerShape>& layers) const {
+  KvLayerShape shape{static_cast<int32_t>(heads), static_cast<int32_t>(key),
+                     static_cast<int32_t>(value)};
+  if (absorbed) {
+    shape = {1, static_cast<int32_t>(latent + rope), static_cast<int32_t>(latent)};
+    shape.v_in_k = true;
   }
-  KvLayerShape shape{1, static_cast<int32_t>(latent + rope), static_cast<int32_t>(latent)};
-  shape.v_in_k = true;
-  return shape;
+  for (KvLayerShape& layer : layers) {
+    shape.layer = layer.layer;
+    layer = shape;
+  }
 }
 
 ValueId latent_block(ModelBuilder& m, ValueId x, int64_t layer, const LatentBlock& b,

@@ -7,6 +7,8 @@
 // themselves, which are all that the cache stores. In the second keys and values are written out.
 #pragma once
 
+#include <vector>
+
 #include "engine/model/builder.h"
 #include "engine/model/checkpoint.h"
 #include "engine/model/hparams.h"
@@ -30,8 +32,8 @@ struct LatentBlock {
   /// Reads its keys. `layer`: one that has it. Failures stay in the reader.
   LatentBlock(HparamReader& reader, const DecoderParams& params, int64_t layer);
 
-  /// What a layer caches, but for its number.
-  KvLayerShape cache_shape() const;
+  /// Sets what layers cache. They keep their numbers.
+  void set_caches(std::vector<KvLayerShape>& layers) const;
 };
 
 /// x [embedding, 1, rows] → the same shape. `cache`: index in ModelInfo::kv_layers.

@@ -402,7 +402,7 @@ bool text_area(const char* name, std::string& text, const TextArea& area, bool& 
   if (!disabled && (clicked || area.focus || is_called(id))) activate(id);
   if (g.ActiveId == id && g.IO.MouseClicked[0] && !hovered && !area.focus) ImGui::ClearActiveID();
 
-  const std::string before = text;
+  bool changed = false;
   if (g.ActiveId == id) {
     keep_keys();
     if (g_editing.edit.text() != text) g_editing.edit.reset(text);
@@ -413,7 +413,8 @@ bool text_area(const char* name, std::string& text, const TextArea& area, bool& 
     field.take_moves();
     if (!area.read_only) {
       field.take_changes(!sends);
-      text = g_editing.edit.text();
+      changed = g_editing.edit.text() != text;
+      if (changed) text = g_editing.edit.text();
     }
     if (submitted || pressed_once(ImGuiKey_Escape)) ImGui::ClearActiveID();
   }
@@ -438,7 +439,6 @@ bool text_area(const char* name, std::string& text, const TextArea& area, bool& 
                                 area.hint.data() + area.hint.size());
     }
   }
-  const bool changed = text != before;
   if (changed) ImGui::MarkItemEdited(id);
   return changed;
 }

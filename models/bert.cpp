@@ -153,6 +153,15 @@ void map_positions(CheckpointMap& m, bool padded) {
   m.keys.set_int("context_length", shape[1] - first);
 }
 
+/// The embeddings of words and types. llama.cpp wants to know how many types there are.
+void map_embeddings(CheckpointMap& m) {
+  const std::string types = "embeddings.token_type_embeddings.weight";
+  m.tensors.copy("embeddings.word_embeddings.weight", "token_embd.weight");
+  const int64_t count = m.tensors.has(types) ? m.tensors.shape_of(types)[1] : 1;
+  m.tensors.copy(types, "token_types.weight");
+  m.keys.set_whole("tokenizer.ggml.token_type_count", static_cast<uint32_t>(count));
+}
+
 /// What all of the family's classes in transformers have.
 void map_encoder(CheckpointMap& m) {
   m.keys.set_bool("attention.causal", false);
@@ -160,8 +169,7 @@ void map_encoder(CheckpointMap& m) {
   m.tensors.ignore_prefix("pooler.");
   m.tensors.ignore_prefix("lm_head.");  // of models that fill in masked words
   m.tensors.ignore_prefix("cls.");
-  m.tensors.copy("embeddings.word_embeddings.weight", "token_embd.weight");
-  m.tensors.copy("embeddings.token_type_embeddings.weight", "token_types.weight");
+  map_embeddings(m);
   for (const auto& [weight, bias] : {std::pair{".weight", ".bias"}, {".gamma", ".beta"}}) {
     m.tensors.copy(std::string("embeddings.LayerNorm") + weight, "token_embd_norm.weight");
     m.tensors.copy(std::string("embeddings.LayerNorm") + bias, "token_embd_norm.bias");
@@ -218,8 +226,7 @@ void map_fused(CheckpointMap& m, const char* architecture, const std::string& at
            .table = "embeddings.word_embeddings.weight"});
   m.keys.set_bool("attention.causal", false);
   m.tensors.ignore_prefix("pooler.");
-  m.tensors.copy("embeddings.word_embeddings.weight", "token_embd.weight");
-  m.tensors.copy("embeddings.token_type_embeddings.weight", "token_types.weight");
+  map_embeddings(m);
   const std::string block = attention + ".";
   const auto copy = [&](const std::string& from, const std::string& to) {
     for (const char* part : {".weight", ".bias"}) m.tensors.copy(from + part, to + part);

@@ -33,6 +33,7 @@ void map_reranker(CheckpointMap& m) {
   const std::string from =
       m.tensors.has("lm_head.weight") ? "lm_head.weight" : "embed_tokens.weight";
   m.tensors.put_rows("cls.output.weight", from, {yes, no});
+  m.keys.set_whole("qwen3.classifier.output_labels", std::vector<std::string>{"yes", "no"});
   m.add_template(
       "rerank",
       "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query "

@@ -2,7 +2,6 @@
 // threads changes no byte; memory is bounded by a panel of rows.
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -252,7 +251,7 @@ class Quantizer {
       return is_quantised(planned.desc.type) && planned.desc.type != planned.weight->desc.type;
     });
     if (!options_.importance.empty() && wanted && !used) {
-      return error(StatusCode::invalid_argument,
+      return error(StatusCode::bad_file,
                    "{}: is of another model: it names none of the weights to be quantised",
                    options_.importance);
     }
@@ -324,7 +323,7 @@ class Quantizer {
     const int64_t matrices = weight.desc.shape[2] * weight.desc.shape[3];
     const auto values = static_cast<int64_t>(entry.sums.size());
     if (values != columns * matrices && values != columns) {
-      return error(StatusCode::invalid_argument,
+      return error(StatusCode::bad_file,
                    "{}: importance of '{}': expected {} columns of {} matrices, found {} values",
                    options_.importance, weight.name, columns, matrices, values);
     }
@@ -442,13 +441,13 @@ class Quantizer {
   }
 
   Status check(const Planned& planned, std::span<const float> row, int64_t number) const {
-    // Beyond this, binary16 is infinite.
-    const float most = planned.desc.type == DType::f16 ? 65519.0f : HUGE_VALF;
-    for (size_t i = 0; i < row.size(); ++i) {
-      if (std::fabs(row[i]) < most) continue;
+    const auto bad =
+        std::ranges::find_if_not(row, [&](float value) { return holds(planned.desc.type, value); });
+    if (bad != row.end()) {
       const char* const expected = planned.desc.type == DType::f16
                                        ? "a number of at most 65504, as F16 can hold"
                                        : "a finite number";
+      const auto i = bad - row.begin();
       return error(StatusCode::bad_file,
                    "{}: tensor '{}': column {} of row {}: expected {}, found {}", path_,
                    planned.weight->name, i, number, expected, row[i]);

@@ -1,7 +1,6 @@
 #include "engine/model/mapped_source.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "engine/core/checked.h"
@@ -128,12 +127,12 @@ Status MappedSource::convert(const MappedTensor& tensor, const TensorView& view,
     for (float& value : values) value *= factor;
   }
   const DType made = tensor.desc.type;
-  if (is_quantised(made)) {
-    const auto bad = std::ranges::find_if(values, [](float v) { return !std::isfinite(v); });
-    if (bad != values.end()) {
-      return error(StatusCode::bad_file, "{}: tensor '{}': expected finite numbers, found {}",
-                   metadata_.source(), tensor.name, *bad);
-    }
+  const bool same = made == DType::f32 && type.type == DType::f32;
+  const auto bad = std::ranges::find_if_not(values, [&](float v) { return holds(made, v); });
+  if (!same && bad != values.end()) {
+    return error(StatusCode::bad_file,
+                 "{}: tensor '{}': expected finite numbers that {} can hold, found {}", metadata_.source(),
+                 tensor.name, dtype_info(made).name, *bad);
   }
   quant_traits(made).encode(values.data(), out, count);
   return {};

@@ -82,6 +82,17 @@ Status read_patterns(const Metadata& metadata, PeftConfig& config) {
     INFER_CHECK(check_alpha(metadata, it->first, alpha.value_or(0)));
     config.own.emplace_back(*end, alpha.value_or(0));
   }
+  // PEFT takes the first in the file's order, which is not known here.
+  for (const auto& [end, alpha] : config.own) {
+    for (const auto& [longer, its] : config.own) {
+      if (alpha == its || !longer.ends_with("." + end)) continue;
+      return error(
+          StatusCode::unsupported,
+          "{}: adapter_config.json: alpha_pattern: '{}' and '{}' have different values for "
+          "the same module; give each module one",
+          metadata.source(), printable(end), printable(longer));
+    }
+  }
   return {};
 }
 

@@ -32,7 +32,7 @@ Result<ImageSize> fit_area(ImageSize size, const TowerInfo& tower, const PixelLi
   if (size.width < 1 || size.height < 1 ||
       std::max(width, height) > kMostAspect * std::min(width, height)) {
     return fail(
-        StatusCode::invalid_argument,
+        StatusCode::bad_file,
         "an image of {} x {} pixels: expected a longer side of at most {} times the shorter "
         "one",
         size.width, size.height, kMostAspect);

@@ -39,4 +39,7 @@ struct QuantTraits {
 
 const QuantTraits& quant_traits(DType type);
 
+/// Whether a value stays finite when it is written in the type.
+bool holds(DType type, float value);
+
 }  // namespace infer

@@ -67,7 +67,11 @@ struct SearchBlock {
     float most = 0;
     for (int i = 0; i < N; ++i) most = std::max(most, importance[i]);
     if (most <= 0) return true;  // nothing is known of these columns: as without
-    for (int i = 0; i < N; ++i) w[i] = std::sqrt(floor + x[i] * x[i]) * (importance[i] / most);
+    // What was never used in the texts that were measured may be in others.
+    constexpr float kLeast = 1e-5f;
+    for (int i = 0; i < N; ++i) {
+      w[i] = std::sqrt(floor + x[i] * x[i]) * std::max(importance[i] / most, kLeast);
+    }
     return true;
   }
 };

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <type_traits>
 
 #include "engine/quant/quant.h"
@@ -45,6 +46,15 @@ constexpr QuantTraits kTraits[] = {
 
 const QuantTraits& quant_traits(DType type) {
   return kTraits[&dtype_info(type) - all_dtypes().data()];
+}
+
+bool holds(DType type, float value) {
+  const float size = std::fabs(value);
+  switch (type) {  // from the middle between the largest number and the next on, it is infinite
+    case DType::f16: return size < 65520.0f;
+    case DType::bf16: return size < 0x1.ffp127f;
+    default: return std::isfinite(value);
+  }
 }
 
 }  // namespace infer

@@ -76,6 +76,11 @@ Status add_tokenizer_keys(const TokenizerSpec& spec, Metadata& metadata) {
     const int32_t id = spec.*entry.field;
     if (id != kNoToken) metadata.set(entry.key, static_cast<uint32_t>(id));
   }
+  // llama.cpp begins and ends WordPiece texts with these.
+  if (spec.model == "bert" && spec.cls != kNoToken && spec.separator != kNoToken) {
+    metadata.set("tokenizer.ggml.bos_token_id", static_cast<uint32_t>(spec.cls));
+    metadata.set("tokenizer.ggml.eos_token_id", static_cast<uint32_t>(spec.separator));
+  }
   for (const TokenizerFlagKey& entry : kFlagKeys) {
     const int8_t flag = spec.*entry.field;
     if (flag >= 0) metadata.set(entry.key, flag != 0);

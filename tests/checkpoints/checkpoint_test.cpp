@@ -404,16 +404,15 @@ TEST_CASE("a type asked for is that of matrices, not of the embedding and the ou
   }
 }
 
-TEST_CASE("what is quantised while loading has to be finite") {
+/// `value`: of the last float of the file, which is a matrix's. Reading it as `type` is refused.
+void check_refused(DType type, float value) {
   const TempDir dir;
   constexpr int64_t kWidth = 64;
   write_checkpoint(dir, small_config("", kWidth), small_llama(kWidth));
   std::string bytes = read_text(dir.path("model.safetensors"));
-  // The last float of the file, which is a matrix's.
-  const float infinite = HUGE_VALF;
-  std::memcpy(bytes.data() + bytes.size() - sizeof(infinite), &infinite, sizeof(infinite));
+  std::memcpy(bytes.data() + bytes.size() - sizeof(value), &value, sizeof(value));
   write_bytes(dir.path("model.safetensors"), bytes_of(bytes));
-  const auto source = open_weights(dir.path(""), DType::q8_0);
+  const auto source = open_weights(dir.path(""), type);
   REQUIRE(source.has_value());
   bool named = false;
   for (const Weight& weight : (*source)->weights()) {
@@ -425,6 +424,13 @@ TEST_CASE("what is quantised while loading has to be finite") {
     named = true;
   }
   CHECK(named);
+}
+
+TEST_CASE("what changes its type while loading has to be finite before and after") {
+  check_refused(DType::q8_0, HUGE_VALF);
+  check_refused(DType::f16, HUGE_VALF);
+  check_refused(DType::f16, 65520.0f);
+  check_refused(DType::bf16, -3.4e38f);
 }
 
 TEST_CASE("converting replaces no file of the model and writes what is read") {

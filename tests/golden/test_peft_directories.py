@@ -181,6 +181,7 @@ Q = "base_model.model.model.layers.0.self_attn.q_proj.lora_"
     (lambda c, t: c.update(init_lora_weights="pissa_niter_4"), "init_lora_weights"),
     (lambda c, t: c.update(init_lora_weights="olora"), "init_lora_weights"),
     (lambda c, t: c.update(alpha_pattern={"(q|k)_proj": 2}), "(q|k)_proj"),
+    (lambda c, t: c.update(alpha_pattern={"q_proj": 2, "self_attn.q_proj": 3}), "alpha_pattern"),
     (lambda c, t: t.pop(Q + "A.weight"), "lora_A"),
     (lambda c, t: t.pop(Q + "B.weight"), "lora_B"),
     (lambda c, t: t.update({Q + "A.weight": np.ones((3, 5), "f4")}), "attn_q"),

@@ -119,7 +119,7 @@ TEST_CASE("importance of another model is refused") {
   REQUIRE(save_importance(options.importance, matrix).ok());
   const Result<QuantizeReport> report = quantize(source, folder.path("out.gguf"), options);
   REQUIRE(!report);
-  CHECK(report.error().code() == StatusCode::invalid_argument);
+  CHECK(report.error().code() == StatusCode::bad_file);
   // Where nothing is quantised there is nothing to weigh.
   options.type = "F16";
   CHECK(quantize(source, folder.path("out.gguf"), options));

@@ -232,6 +232,22 @@ TEST_CASE("importance of any size, and none at all, gives finite values near the
   }
 }
 
+TEST_CASE("columns that were never used stay usable beside others") {
+  const std::vector<float> x = gaussian(10);
+  std::vector<float> importance(x.size(), 1.0f);
+  std::vector<float> unused(x.size(), 0.0f);
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (i % 64 >= 32) continue;
+    importance[i] = 0;
+    unused[i] = 1;
+  }
+  for (const Bound& bound : kBounds) {
+    const std::vector<float> y = quantised(bound.type, x, importance.data());
+    INFO(dtype_info(bound.type).name, ": ", error_of(x, y, unused.data()) / (kCount / 2.0));
+    CHECK(error_of(x, y, unused.data()) < 0.35 * kCount / 2);
+  }
+}
+
 TEST_CASE("threads may quantise at once, the first time as well") {
   const std::vector<float> x = gaussian(9, 256 * 4);
   std::vector<std::vector<uint8_t>> results(4);

@@ -582,7 +582,7 @@ typedef struct infer_image infer_image;
 INFER_API int infer_engine_reads_images(const infer_engine* engine);
 /* Reads a PNG, JPEG or WebP file of so many bytes. `name` begins messages. Blocks until computed.
  * The caller frees the image. INFER_UNSUPPORTED: the engine reads no images. INFER_BAD_FILE: it is
- * no such file, or damaged. INFER_INVALID_ARGUMENT: its form is beyond what the model takes. */
+ * no such file, or damaged, or much longer than wide. */
 INFER_API infer_status infer_image_read(infer_engine* engine, const void* file, size_t size,
                                         const char* name, infer_image** image);
 INFER_API void infer_image_free(infer_image* image);

@@ -2,8 +2,8 @@
 // latent attention; experts chosen within the best groups, beside shared ones that every token
 // takes; leading layers without experts; YaRN. DeepSeek-AI 2024 (V2: attention in section 2.1,
 // experts in 2.2; V3: routing in 2.1.2). Queries of Mistral 4 grow with the logarithm of the
-// position. DeepSeek-V3.2 and GLM-5 choose the tokens that a query sees once there are more than
-// some thousands; here it sees all of them.
+// position. In DeepSeek-V3.2 and GLM-5 a query sees some thousands of tokens that an index chooses,
+// in GLM-5.2 one that several layers share.
 #include "engine/core/log.h"
 #include "engine/core/portable_math.h"
 #include "engine/model/checkpoint.h"
@@ -19,6 +19,11 @@ namespace infer {
 namespace {
 
 constexpr const char* kMistral = "mistral4";
+constexpr const char* kGlm = "glm-dsa";
+// Of an index.
+constexpr int64_t kMostChosen = 1 << 16;
+constexpr int64_t kMostHeads = 1 << 16;
+constexpr int64_t kMostKey = 1 << 12;
 
 class LatentModel final : public DecoderModel {
  public:
@@ -28,17 +33,12 @@ class LatentModel final : public DecoderModel {
     read_magnitude(r);
     read_temperature(r);
     read_experts(r);
-    const int64_t seen = r.get_int("attention.indexer.top_k", 0, 0, INT32_MAX);
-    if (seen > 0 && params.context > seen) {
-      log(LogLevel::warning,
-          "{}: each query of {} sees {} tokens that it chooses; here it sees all of them, which "
-          "differs in longer texts",
-          r.metadata().source(), info_.architecture, seen);
-    }
+    read_index(r);
   }
 
   ValueId attend(ModelBuilder& m, ValueId x, int64_t layer) const override {
-    return latent_block(m, x, layer, block_, attention[static_cast<size_t>(layer)].cache);
+    return latent_block(m, x, layer, block_, attention[static_cast<size_t>(layer)].cache,
+                        index_.caches.empty() ? nullptr : &index_);
   }
 
  private:
@@ -91,7 +91,54 @@ class LatentModel final : public DecoderModel {
     experts.shared_width = r.get_int("expert_shared_count", 0, 0, 1024) * experts.width;
   }
 
+  /// Which layers have an index. Files of GLM-5.2, which have a context of a million tokens, may
+  /// not say: then layers 0 and 1 have one, and every fourth from layer 2 on.
+  std::vector<bool> index_layers(HparamReader& r) const {
+    std::vector<bool> has = r.flags("attention.indexer.types", params.layers);
+    const bool some = info_.architecture == kGlm && params.context >= 1 << 20;
+    for (int64_t layer = std::ssize(has); layer < params.layers; ++layer) {
+      has.push_back(!some || layer < 2 || layer % 4 == 2);
+    }
+    return has;
+  }
+
+  /// Draft heads see all tokens.
+  void read_index(HparamReader& r) {
+    const int64_t count = r.get_int("attention.indexer.top_k", 0, 0, kMostChosen);
+    if (count == 0 || is_head()) return;
+    if (weight_index(r.source(), block_name(0, "indexer.attn_q_b.weight")) < 0) {
+      if (params.context <= count) return;
+      log(LogLevel::warning,
+          "{}: each query of {} sees {} tokens that an index chooses, but the tensors of the index "
+          "are missing; queries see all tokens, which differs in longer texts",
+          r.metadata().source(), info_.architecture, count);
+      return;
+    }
+    index_.count = static_cast<int32_t>(count);
+    index_.heads = r.need_int("attention.indexer.head_count", 1, kMostHeads);
+    index_.key =
+        r.need_int("attention.indexer.key_length", std::max<int64_t>(block_.rope, 1), kMostKey);
+    if (info_.architecture == kGlm) index_.style = op::Rope::Style::interleaved;
+    index_.caches.assign(static_cast<size_t>(params.layers), -1);
+    KvLayerShape shape{1, static_cast<int32_t>(index_.key), static_cast<int32_t>(index_.key)};
+    shape.v_in_k = true;  // there are no values
+    const std::vector<bool> has = index_layers(r);
+    for (int64_t layer = 0; layer < params.layers; ++layer) {
+      if (!has[static_cast<size_t>(layer)]) continue;
+      index_.caches[static_cast<size_t>(layer)] = static_cast<int32_t>(info_.kv_layers.size());
+      shape.layer = static_cast<int32_t>(layer);
+      info_.kv_layers.push_back(shape);
+    }
+    if (index_.caches[0] < 0 || block_.q_latent == 0) {
+      r.set_error(error(StatusCode::bad_file,
+                        "{}: attention.indexer: expected an index in the first layer and "
+                        "attention.q_lora_rank above 0",
+                        r.metadata().source()));
+    }
+  }
+
   LatentBlock block_;
+  SlotIndex index_;
 };
 
 Result<std::unique_ptr<Model>> create(const WeightSource& source) {
@@ -108,7 +155,8 @@ struct Checkpoint {
   std::string_view name;  ///< of the class
   const char* architecture;
   DeepseekRouting routing;
-  double scale = 1.0;  ///< of experts, where the configuration does not say
+  double scale = 1.0;       ///< of experts, where the configuration does not say
+  int64_t index_heads = 0;  ///< likewise; 0: the family has no index
 };
 
 constexpr Checkpoint kFamilies[] = {
@@ -116,9 +164,47 @@ constexpr Checkpoint kFamilies[] = {
     {"DeepseekV3ForCausalLM", "deepseek2", DeepseekRouting::v3, 2.5},
     {"Glm4MoeLiteForCausalLM", "deepseek2", DeepseekRouting::v3, 1.8},
     {"Mistral4ForCausalLM", kMistral, DeepseekRouting::mistral},
-    {"DeepseekV32ForCausalLM", "deepseek32", DeepseekRouting::v3, 2.5},
-    {"GlmMoeDsaForCausalLM", "glm-dsa", DeepseekRouting::v3, 2.5},
+    {"DeepseekV32ForCausalLM", "deepseek32", DeepseekRouting::v3, 2.5, 64},
+    {"GlmMoeDsaForCausalLM", kGlm, DeepseekRouting::v3, 2.5, 32},
 };
+
+/// Which layers have an index: "indexer_types", a pattern of the letters F and S, or every how many
+/// from which one on.
+std::vector<bool> indexed_layers(CheckpointConfig& config, int64_t layers) {
+  std::vector<bool> has;
+  if (const std::vector<std::string>* kinds = config.get_strings("indexer_types")) {
+    for (const std::string& kind : *kinds) {
+      config.require(kind == "full" || kind == "shared", "these indexer_types");
+      has.push_back(kind == "full");
+    }
+  } else if (const std::string letters = config.get_string("index_topk_pattern", "");
+             !letters.empty()) {
+    config.require(letters.find_first_not_of("FS") == std::string::npos, "this index_topk_pattern");
+    for (const char letter : letters) has.push_back(letter == 'F');
+  } else {
+    const int64_t period = config.get_int("index_topk_freq", 1, 1, kMostHeads);
+    const int64_t offset = config.get_int("index_skip_topk_offset", 2, 0, kMostHeads);
+    for (int64_t i = 0; i < layers; ++i) {
+      has.push_back(std::max<int64_t>(i - offset + 1, 0) % period == 0);
+    }
+  }
+  config.require(std::ssize(has) == layers, "indexer_types for another number of layers");
+  return has;
+}
+
+void map_index(CheckpointMap& m, int64_t heads) {
+  m.keys.set_int("attention.indexer.top_k", m.config.get_int("index_topk", 2048, 1, kMostChosen));
+  m.keys.set_int("attention.indexer.head_count",
+                 m.config.get_int("index_n_heads", heads, 1, kMostHeads));
+  m.keys.set_int("attention.indexer.key_length",
+                 m.config.get_int("index_head_dim", 128, 1, kMostKey));
+  const std::vector<bool> has = indexed_layers(m.config, m.layer_count());
+  m.keys.set_flags("attention.indexer.types", has);
+  m.layers({{"self_attn.indexer.wq_b", "indexer.attn_q_b"},
+            {"self_attn.indexer.wk", "indexer.attn_k"},
+            {"self_attn.indexer.k_norm", "indexer.k_norm"},
+            {"self_attn.indexer.weights_proj", "indexer.proj"}});
+}
 
 void map(CheckpointMap& m) {
   const Checkpoint& family =
@@ -139,12 +225,7 @@ void map(CheckpointMap& m) {
   m.feed_forward();
   m.config.assume("routed_scaling_factor", family.scale);
   map_deepseek_experts(m, family.routing);
-  if (const int64_t seen = m.config.get_int("index_topk", 0, 0, INT32_MAX); seen > 0) {
-    m.keys.set_int("attention.indexer.top_k", seen);
-  }
-  for (int64_t i = 0; i < m.layer_count(); ++i) {
-    m.tensors.ignore_prefix(layer_name(i, "self_attn.indexer."));
-  }
+  if (family.index_heads > 0) map_index(m, family.index_heads);
   if (const double beta = m.config.get_float(section + "llama_4_scaling_beta", 0.0); beta != 0) {
     m.keys.set_float("attention.temperature_scale", beta);
     m.keys.set_int("attention.temperature_length",
@@ -157,7 +238,7 @@ void map(CheckpointMap& m) {
 }  // namespace
 
 const ArchDef& deepseek2_arch() {
-  static constexpr const char* kNames[] = {"deepseek2", "deepseek32", "glm-dsa", kMistral};
+  static constexpr const char* kNames[] = {"deepseek2", "deepseek32", kGlm, kMistral};
   static constexpr const char* kCheckpoints[] = {"DeepseekV2ForCausalLM",  "DeepseekV3ForCausalLM",
                                                  "Glm4MoeLiteForCausalLM", "Mistral4ForCausalLM",
                                                  "DeepseekV32ForCausalLM", "GlmMoeDsaForCausalLM"};

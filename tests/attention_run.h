@@ -169,7 +169,7 @@ class AttentionRun {
     g.add_all(op::KvStore{0}, {k, v, slots, sequences});
     const float scale = 2.0f / std::sqrt(static_cast<float>(setup_.kv.k_dim));
     g.output(g.add(op::Attention{0, scale, setup_.softcap, setup_.kv.window},
-                   {q, slots, sequences, kNoValue, kNoValue}));
+                   {q, slots, sequences, kNoValue, kNoValue, kNoValue}));
     program_.reset();
     graph_ = std::make_unique<Graph>(g.finish().value());
     const Segment segment{graph_.get(), 0, ropes + (attend ? 2 : 1), setup_.roles};

@@ -33,7 +33,7 @@ SKIPPED = 77
 SPILLS = [(r"scan_256 for sm_120", 640),
           (r"stream_q2_k(_glu)?", 64),
           (r"column_q[2356]_k_glu", 40),
-          (r"(column|product|stream|rows|half_tile|warpgroup_tile|attention|text_attention|scan|causal_conv)_\w+", 0),
+          (r"(column|product|stream|rows|half_tile|warpgroup_tile|attention|text_attention|scan|causal_conv|select)_\w+", 0),
           (r"tile_\w+", 128),
           (r"decoded_tile_\w+", 192)]
 # Kernels by name, with their GPU if it matters, threads of a block, blocks that a multiprocessor is to
@@ -59,7 +59,8 @@ BLOCKS = [
     (r"stream_\w+", 256, 2),
     (r"tile_\w+_few(_glu)?", 128, 4),
     (r"tile_\w+", 512, 1),
-    (r"attention_\d+_\d+", 128, 3),
+    (r"attention_(chosen_)?\d+_\d+", 128, 3),
+    (r"select_slots", 128, 4),
     (r"scan_(by_channel_)?64", 256, 2),
     (r"scan_(by_channel_)?\d+", 256, 1),
     (r"text_attention_tile_halves_\d+", 256, 4),

@@ -28,6 +28,7 @@ using gpu::shape_of;
 using gpu::ShapePush;
 using gpu::StridePush;
 using gpu::strides_of;
+using gpu::whole_rows;
 /// Blocks of a launch: x up to 2³¹ − 1, y and z up to 65535.
 using Grid = gpu::Groups;
 

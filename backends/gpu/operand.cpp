@@ -13,6 +13,10 @@ StridePush strides_of(const Operand& operand) {
   return {operand.dim(1) == 1 ? 0 : operand.stride(1), operand.stride(2)};
 }
 
+bool whole_rows(DType type, int64_t dim, int64_t row_bytes) {
+  return dim % 4 == 0 && (is_quantised(type) || row_bytes % 8 == 0);
+}
+
 Groups elements_of(const Operand& result, int64_t threads) {
   return {div_ceil<int64_t>(result.dim(0), threads), result.dim(1), result.dim(2)};
 }

@@ -20,6 +20,9 @@ struct Operand {
   uint32_t stride(size_t i) const { return static_cast<uint32_t>(value->desc.stride[i] / 4); }
 };
 
+/// Whether kernels can load keys or values of `dim` elements, or queries, four elements at once.
+bool whole_rows(DType type, int64_t dim, int64_t row_bytes);
+
 /// Groups of threads of a dispatch: workgroups, or blocks.
 struct Groups {
   int64_t x = 1;

@@ -35,6 +35,9 @@ struct RmsNormConstants {
 struct HadamardConstants {
 #include "backends/vulkan/ops/hadamard.def"
 };
+struct SelectSlotsConstants {
+#include "backends/vulkan/ops/select_slots.def"
+};
 struct TextAttentionConstants {
 #include "backends/vulkan/ops/text_attention.def"
 };

@@ -40,6 +40,7 @@ using gpu::shape_of;
 using gpu::ShapePush;
 using gpu::StridePush;
 using gpu::strides_of;
+using gpu::whole_rows;
 
 /// Receives the dispatches of a program in their order.
 class Recorder {

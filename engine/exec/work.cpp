@@ -73,6 +73,39 @@ void add_attention(const Graph& graph, const Node& node, const StepShape& step, 
   work.attention_macs += met * heads * (shape.k_dim + shape.v_dim);
 }
 
+/// Rows that choose what they see read it one by one.
+void add_chosen(const Graph& graph, const Node& node, const StepShape& step, Work& work) {
+  const auto& p = std::get<op::Attention>(node.params);
+  const KvLayerShape& shape = graph.kv().layers[static_cast<size_t>(p.kv_layer)];
+  const int64_t count = graph.value(node.inputs[5]).desc.shape[0];
+  double met = 0;
+  for (const RowRange& part : step.parts) {
+    for (int64_t slot = part.first; slot < part.first + part.count; ++slot) {
+      met += static_cast<double>(std::min(slot + 1, count));
+    }
+  }
+  work.cache_bytes += met * cache_row(graph, p.kv_layer);
+  const auto heads = static_cast<double>(graph.value(node.inputs[0]).desc.shape[1]);
+  work.attention_macs += met * heads * (shape.k_dim + shape.v_dim);
+}
+
+/// Rows that see all have nothing to choose.
+void add_selection(const Graph& graph, const Node& node, const StepShape& step, Work& work) {
+  const auto& p = std::get<op::SelectSlots>(node.params);
+  double read = 0;
+  double met = 0;
+  for (const RowRange& part : step.parts) {
+    const int64_t end = part.first + part.count;
+    if (end > p.count) read += static_cast<double>(end);
+    for (int64_t slot = std::max<int64_t>(part.first, p.count); slot < end; ++slot) {
+      met += static_cast<double>(slot + 1);
+    }
+  }
+  work.cache_bytes += read * cache_row(graph, p.kv_layer);
+  const TensorDesc& q = graph.value(node.inputs[0]).desc;
+  work.attention_macs += met * static_cast<double>(q.shape[0] * q.shape[1]);
+}
+
 /// A state is read and written once for each sequence.
 void add_state(const Node& node, const StepShape& step, int64_t elements, Work& work) {
   work.cache_bytes +=
@@ -150,7 +183,11 @@ Work node_work(const Graph& graph, const Node& node, const StepShape& step) {
   }
   for (const ValueId id : node.outputs) work.activation_bytes += moved_bytes(graph.value(id), step);
   work.weight_macs += macs_of_row(graph, node) * rows;
-  if (node.op() == OpId::Attention) add_attention(graph, node, step, work);
+  if (node.op() == OpId::Attention) {
+    const bool chosen = node.inputs[5] != kNoValue;
+    (chosen ? add_chosen : add_attention)(graph, node, step, work);
+  }
+  if (node.op() == OpId::SelectSlots) add_selection(graph, node, step, work);
   if (const int64_t state = state_elements(graph, node); state > 0) {
     add_state(node, step, state, work);
   }

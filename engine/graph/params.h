@@ -104,8 +104,9 @@ struct KvStore {
 /// al. 2023).
 /// in: q [k_dim, heads, rows], slots and sequences as for KvStore, sinks f32 [heads] or none (one
 /// more logit per head; it adds to the sum of the softmax but has no value), last i32 [1, 1, rows]
-/// or none (the last slot that a row sees, at least its own, in place of that). out: [v_dim, heads,
-/// rows].
+/// or none (the last slot that a row sees, at least its own, in place of that), chosen i32 [count,
+/// 1, rows] or none (a row sees these slots alone: what SelectSlots made; not with a window or
+/// last). out: [v_dim, heads, rows].
 struct Attention {
   int32_t kv_layer = 0;  ///< index in KvGeometry::layers
   float scale = 1.0f;
@@ -113,6 +114,16 @@ struct Attention {
   int32_t window = 0;    ///< the row sees this many slots, its own included; 0: all
   /// The row sees the slots from the last multiple of the window on in place of as many as that.
   bool chunked = false;
+};
+
+/// The slots that a row attends to: of those up to its own, the `count` with the highest scores
+/// ("lightning indexer", DeepSeek-AI 2025). Among equal scores the lower slot is first. The score
+/// of a slot with key k is Σ_h weights[h]·max(0, q_h·k).
+/// in: q [k_dim, heads, rows], weights f32 [heads, 1, rows], slots and sequences as for KvStore.
+/// out: i32 [count, 1, rows], slots in ascending order, then −1.
+struct SelectSlots {
+  int32_t kv_layer = 0;  ///< index in KvGeometry::layers: one kv head; values are not read
+  int32_t count = 1;
 };
 
 // Recurrent layers. Tokens of a sequence come in ascending slots, and each is computed from the

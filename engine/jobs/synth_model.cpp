@@ -119,6 +119,12 @@ void add_latent_attention(const SynthShape& s, TensorList& list) {
   list.block("attn_k_b", a.nope, a.latent, s.heads);
   list.block("attn_v_b", a.latent, a.value, s.heads);
   list.block("attn_output", s.heads * a.value, s.embedding);
+  if (a.index_count == 0) return;
+  list.block("indexer.attn_q_b", a.queries, a.index_heads * a.index_key);
+  list.block("indexer.attn_k", s.embedding, a.index_key);
+  list.block_norm("indexer.k_norm", a.index_key);
+  list.block_bias("indexer.k_norm", a.index_key);
+  list.block("indexer.proj", s.embedding, a.index_heads);
 }
 
 void add_feed_forward(const SynthShape& s, int64_t width, const std::string& suffix,
@@ -327,6 +333,11 @@ void add_shape_metadata(const SynthShape& s, const TypeMix& types, Metadata& met
     number("attention.value_length", a.latent);
     number("attention.key_length_mla", a.nope + a.rope);
     number("attention.value_length_mla", a.value);
+    if (a.index_count > 0) {
+      number("attention.indexer.head_count", a.index_heads);
+      number("attention.indexer.key_length", a.index_key);
+      number("attention.indexer.top_k", a.index_count);
+    }
   } else if (s.head_dim != 0) {
     number("attention.key_length", s.head_dim);
     number("attention.value_length", s.head_dim);

@@ -41,6 +41,8 @@ struct SynthLatent {
   int64_t latent = 0;   ///< what is cached of keys and values; 0: the model has plain attention
   int64_t queries = 0;  ///< of the vector that queries are made of; 0: they are projected directly
   int64_t nope = 0, rope = 0, value = 0;  ///< of a head
+  // Of the index that chooses the tokens that queries see (DeepSeek-V3.2); 0: there is none.
+  int64_t index_heads = 0, index_key = 0, index_count = 0;
 };
 
 /// Recurrent layers: their sizes as the keys "ssm.*" and "shortconv.*" name them.

@@ -200,7 +200,7 @@ ValueId ModelBuilder::causal_conv(ValueId x, const std::string& name, int64_t ta
 }
 
 ValueId ModelBuilder::attention(ValueId q, ValueId k, ValueId v, const op::Attention& params,
-                                ValueId sinks) {
+                                ValueId sinks, ValueId chosen) {
   if (embeds()) {
     if (k != kNoValue) text_keys_[params.kv_layer] = {k, v};
     const auto& [keys, values] = text_keys_[params.kv_layer];
@@ -232,9 +232,22 @@ ValueId ModelBuilder::attention(ValueId q, ValueId k, ValueId v, const op::Atten
       extras_.images && (info_.sight == ImageSight::whole ||
                          (info_.sight == ImageSight::in_windows && params.window > 0));
   const ValueId last = ahead ? g.input(StepInput::last_seen) : kNoValue;
-  ValueId mixed = g.add(params, {q, slots, sequences, sinks, last});
+  ValueId mixed = g.add(params, {q, slots, sequences, sinks, last, chosen});
   if (values_rotated) mixed = g.add(op::Hadamard{block}, {mixed});
   return g.merge_heads(mixed);
+}
+
+ValueId ModelBuilder::select_slots(ValueId q, ValueId k, ValueId weights,
+                                   const op::SelectSlots& params) {
+  if (embeds()) return kNoValue;
+  if (const int64_t block = key_rotation(g.kv(), params.kv_layer); block > 0) {
+    q = g.add(op::Hadamard{block}, {q});
+    k = g.add(op::Hadamard{block}, {k});
+  }
+  const ValueId slots = g.input(StepInput::slots);
+  const ValueId sequences = g.input(StepInput::sequences);
+  g.add_all(op::KvStore{params.kv_layer}, {k, k, slots, sequences});
+  return g.add(params, {q, weights, slots, sequences});
 }
 
 ValueId ModelBuilder::text_attention(ValueId q, ValueId k, ValueId v,

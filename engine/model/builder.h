@@ -85,8 +85,13 @@ class ModelBuilder {
   /// Stores k and v and attends; q, k, v [dim, heads, rows]; the result's heads are merged. For
   /// keys of type Q4_0, q and k are rotated before: builder.cpp. Without k and v it attends to what
   /// another layer has stored.
+  /// `chosen`: what select_slots() made; kNoValue: rows see all that params say.
   ValueId attention(ValueId q, ValueId k, ValueId v, const op::Attention& params,
-                    ValueId sinks = kNoValue);
+                    ValueId sinks = kNoValue, ValueId chosen = kNoValue);
+  /// Stores the index keys k [dim, 1, rows] and chooses the slots that rows attend to, by queries q
+  /// [dim, heads, rows] and weights [heads, 1, rows]. kNoValue for a model that makes vectors.
+  ValueId select_slots(ValueId q, ValueId k, ValueId weights, const op::SelectSlots& params);
+  ValueId chosen_slots = kNoValue;  ///< for layers that share them: of the last layer that chose
   /// Attends among the rows of each text of the step. `division`: which of several divisions of the
   /// rows into texts.
   ValueId text_attention(ValueId q, ValueId k, ValueId v, const op::TextAttention& params,

@@ -77,18 +77,23 @@ std::vector<int64_t> HparamReader::per_layer(const std::string& key, int64_t lay
   return values;
 }
 
+std::vector<bool> HparamReader::flags(const std::string& key, int64_t layers) {
+  const MetaValue* value = metadata().find(prefix_ + key);
+  const auto* found = value == nullptr ? nullptr : std::get_if<std::vector<bool>>(value);
+  if (found == nullptr) return {};
+  if (found->size() < static_cast<size_t>(layers)) {
+    set_error(error(StatusCode::bad_file, "{}: key '{}': expected {} values, found {}",
+                    metadata().source(), prefix_ + key, layers, found->size()));
+    return std::vector<bool>(static_cast<size_t>(layers), false);
+  }
+  return *found;
+}
+
 std::vector<bool> HparamReader::sliding_layers(int64_t layers, int64_t absent) {
   const std::string key = "attention.sliding_window_pattern";
-  const MetaValue* value = metadata().find(prefix_ + key);
-  std::vector<bool> sliding;
-  if (const auto* flags = value == nullptr ? nullptr : std::get_if<std::vector<bool>>(value)) {
-    sliding = *flags;
-    if (sliding.size() >= static_cast<size_t>(layers)) return sliding;
-    set_error(error(StatusCode::bad_file, "{}: key '{}': expected {} values, found {}",
-                    metadata().source(), prefix_ + key, layers, sliding.size()));
-  }
-  const int64_t period = sliding.empty() ? get_int(key, absent, 0, INT32_MAX) : absent;
-  sliding.clear();
+  std::vector<bool> sliding = flags(key, layers);
+  if (!sliding.empty()) return sliding;
+  const int64_t period = get_int(key, absent, 0, INT32_MAX);
   for (int64_t i = 0; i < layers; ++i) sliding.push_back(period > 1 && i % period < period - 1);
   return sliding;
 }

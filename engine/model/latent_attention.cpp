@@ -10,6 +10,20 @@ constexpr int64_t kMostWidth = int64_t{1} << 20;
 /// norms: as in transformers. llama.cpp uses the file's for all.
 constexpr float kInnerEps = 1e-6f;
 
+/// The slots that a layer's queries see. `latent`: what queries are projected from.
+ValueId choose(ModelBuilder& m, ValueId x, ValueId latent, int64_t layer, const SlotIndex& index) {
+  const int32_t cache = index.caches[static_cast<size_t>(layer)];
+  if (cache < 0) return m.chosen_slots;
+  const auto name = [&](const char* part) { return block_name(layer, part); };
+  const ValueId q = m.g.split_heads(
+      m.linear(latent, name("indexer.attn_q_b"), index.heads * index.key), index.heads);
+  const ValueId k = m.layer_norm(m.linear(x, name("indexer.attn_k"), index.key),
+                                 name("indexer.k_norm"), kInnerEps);
+  const ValueId weights = m.linear(x, name("indexer.proj"), index.heads);
+  return m.chosen_slots = m.select_slots(m.rope(q, index.style), m.rope(k, index.style), weights,
+                                         {cache, index.count});
+}
+
 }  // namespace
 
 LatentBlock::LatentBlock(HparamReader& r, const DecoderParams& params, int64_t layer)
@@ -42,15 +56,17 @@ void LatentBlock::set_caches(std::vector<KvLayerShape>& layers) const {
   }
 }
 
-ValueId latent_block(ModelBuilder& m, ValueId x, int64_t layer, const LatentBlock& b,
-                     int32_t cache) {
+ValueId latent_block(ModelBuilder& m, ValueId x, int64_t layer, const LatentBlock& b, int32_t cache,
+                     const SlotIndex* index) {
   constexpr auto kStyle = op::Rope::Style::interleaved;
   const auto name = [&](const char* part) { return block_name(layer, part); };
   const int64_t embedding = m.g.value(x).desc.shape[0];
   ValueId q = kNoValue;
+  ValueId chosen = kNoValue;
   if (b.q_latent > 0) {
     q = m.rms_norm(m.linear(x, name("attn_q_a"), b.q_latent), name("attn_q_a_norm.weight"),
                    kInnerEps);
+    if (index != nullptr) chosen = choose(m, x, q, layer, *index);
     q = m.linear(q, name("attn_q_b"), b.heads * b.key);
   } else {
     q = m.linear(x, name("attn_q"), b.heads * b.key);
@@ -75,7 +91,7 @@ ValueId latent_block(ModelBuilder& m, ValueId x, int64_t layer, const LatentBloc
     q_nope = m.g.add(op::HeadMatmul{}, {q_nope, k_b});            // [latent, heads, rows]
     const ValueId key = m.g.add(op::Concat{}, {latent, k_rope});  // [latent + rope, 1, rows]
     mixed = m.attention(m.g.add(op::Concat{}, {q_nope, q_rope}), key, m.g.slice(key, 0, b.latent),
-                        params);
+                        params, kNoValue, chosen);
     mixed = m.g.add(op::HeadMatmul{}, {m.g.split_heads(mixed, b.heads), v_b});
     mixed = m.g.merge_heads(mixed);
   } else {
@@ -83,7 +99,7 @@ ValueId latent_block(ModelBuilder& m, ValueId x, int64_t layer, const LatentBloc
         m.g.split_heads(m.linear(latent, name("attn_kv_b"), b.heads * (b.nope + b.value)), b.heads);
     const ValueId key = m.g.add(op::Concat{}, {m.g.slice(both, 0, b.nope), k_rope});
     mixed = m.attention(m.g.add(op::Concat{}, {q_nope, q_rope}), key,
-                        m.g.slice(both, b.nope, b.value), params);
+                        m.g.slice(both, b.nope, b.value), params, kNoValue, chosen);
   }
   return m.linear(mixed, name("attn_output"), embedding);
 }

@@ -36,9 +36,20 @@ struct LatentBlock {
   void set_caches(std::vector<KvLayerShape>& layers) const;
 };
 
-/// x [embedding, 1, rows] → the same shape. `cache`: index in ModelInfo::kv_layers.
+/// What chooses the tokens that queries see ("lightning indexer": DeepSeek-V3.2): small queries and
+/// keys of their own, "indexer.…". Layers without one take what the last layer before has chosen.
+struct SlotIndex {
+  int64_t heads = 1;
+  int64_t key = 1;  ///< elements of a key
+  int32_t count = 1;
+  op::Rope::Style style = op::Rope::Style::half_split;
+  std::vector<int32_t> caches;  ///< by layer: index in ModelInfo::kv_layers; −1: none
+};
+
+/// x [embedding, 1, rows] → the same shape. `cache`: index in ModelInfo::kv_layers. `index`: null
+/// where queries see all tokens.
 ValueId latent_block(ModelBuilder& m, ValueId x, int64_t layer, const LatentBlock& block,
-                     int32_t cache);
+                     int32_t cache, const SlotIndex* index = nullptr);
 
 /// The keys of a checkpoint's latent attention, and its tensors in every layer that has them: keys
 /// and values of every head apart, and the keys transposed.

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -12,7 +13,7 @@ namespace infer {
 namespace {
 
 Result<std::vector<OutputDesc>> infer(const OpParams& params, InputDescs in, const KvGeometry& kv) {
-  INFER_CHECK_R(check_inputs("attention", in, 5, {0, 1, 2}));
+  INFER_CHECK_R(check_inputs("attention", in, 6, {0, 1, 2}));
   const auto& p = std::get<op::Attention>(params);
   const auto layer = static_cast<size_t>(p.kv_layer);
   INFER_CHECK_R(check_shape("attention", layer < kv.layers.size(), "an existing layer", in));
@@ -20,12 +21,15 @@ Result<std::vector<OutputDesc>> infer(const OpParams& params, InputDescs in, con
   const TensorDesc& q = in[0]->desc;
   const bool sinks_good =
       in[3] == nullptr || (in[3]->desc.type == DType::f32 && in[3]->desc.shape[0] == q.shape[1]);
+  const bool chosen_good =
+      in[5] == nullptr || (in[5]->desc.type == DType::i32 && in[4] == nullptr && p.window == 0);
   INFER_CHECK_R(check_shape(
       "attention",
       q.type == DType::f32 && q.shape[0] == shape.k_dim && q.shape[1] % shape.heads == 0 &&
           in[1]->desc.type == DType::i32 && in[2]->desc.type == DType::i32 && sinks_good &&
-          (in[4] == nullptr || in[4]->desc.type == DType::i32) && (!p.chunked || p.window > 0),
-      "q f32 [k_dim, heads, rows], slots, sequences, sinks f32 [heads], last", in));
+          (in[4] == nullptr || in[4]->desc.type == DType::i32) && chosen_good &&
+          (!p.chunked || p.window > 0),
+      "q f32 [k_dim, heads, rows], slots, sequences, sinks f32 [heads], last, chosen", in));
   return std::vector{made(DType::f32, shape.v_dim, q.shape[1], *in[0])};
 }
 
@@ -37,6 +41,7 @@ void reference(const RefCall& call) {
   const KvPages& pages = call.pages[static_cast<size_t>(at.kind)];
   const TensorRef& q = call.inputs[0];
   const TensorRef& sinks = call.inputs[3];
+  const TensorRef& chosen = call.inputs[5];
   const TensorRef& out = call.outputs[0];
   const int64_t group = q.desc.shape[1] / shape.heads;
   std::vector<float> row(static_cast<size_t>(std::max(shape.k_dim, shape.v_dim)));
@@ -48,6 +53,14 @@ void reference(const RefCall& call) {
     const int32_t last = last_seen.data == nullptr ? slot : *last_seen.row<int32_t>(0, r);
     int32_t first = p.window > 0 ? std::max(0, slot - p.window + 1) : 0;
     if (p.chunked) first = slot - slot % p.window;
+    std::vector<int32_t> seen;
+    if (chosen.data == nullptr) {
+      for (int32_t s = first; s <= last; ++s) seen.push_back(s);
+    } else {
+      const int32_t* of_row = chosen.row<int32_t>(0, r);
+      std::copy_if(of_row, of_row + chosen.desc.shape[0], std::back_inserter(seen),
+                   [](int32_t s) { return s >= 0; });
+    }
     for (int64_t h = 0; h < q.desc.shape[1]; ++h) {
       const auto stored = [&](int64_t s, int64_t offset, int64_t bytes) {
         return pages.page(sequence, s) + offset +
@@ -71,7 +84,7 @@ void reference(const RefCall& call) {
       std::vector<double> scores;
       double best = sinks.data == nullptr ? -std::numeric_limits<double>::infinity()
                                           : sinks.row<float>(0, 0)[h];
-      for (int64_t s = first; s <= last; ++s) {
+      for (const int32_t s : seen) {
         load_key(s);
         double score = dot_f64(q.row<float>(h, r), row.data(), shape.k_dim) * p.scale;
         if (p.softcap > 0) score = p.softcap * std::tanh(score / p.softcap);
@@ -80,11 +93,11 @@ void reference(const RefCall& call) {
       }
       double sum = sinks.data == nullptr ? 0 : std::exp(sinks.row<float>(0, 0)[h] - best);
       std::vector<double> mix(static_cast<size_t>(shape.v_dim), 0.0);
-      for (int64_t s = first; s <= last; ++s) {
-        const double weight = std::exp(scores[static_cast<size_t>(s - first)] - best);
+      for (size_t n = 0; n < seen.size(); ++n) {
+        const double weight = std::exp(scores[n] - best);
         sum += weight;
         quant_traits(call.kv.v_type)
-            .decode(stored(s, at.v_offset, at.v_row), row.data(), shape.v_dim);
+            .decode(stored(seen[n], at.v_offset, at.v_row), row.data(), shape.v_dim);
         for (size_t i = 0; i < mix.size(); ++i) mix[i] += weight * row[i];
       }
       for (size_t i = 0; i < mix.size(); ++i) {
@@ -102,6 +115,37 @@ struct Shape {
   bool sinks = false;
   bool ahead = false;  ///< rows see some slots after their own
 };
+
+/// Rows see `count` slots that a layer of index keys chooses.
+void add_chosen(std::vector<OpCase>& all, const Shape& shape, DType type, int32_t count,
+                int64_t rows, int32_t sequences) {
+  constexpr int64_t kIndex = 32;  // elements of an index key
+  OpCase c;
+  c.name = std::string(shape.name) + " " + std::to_string(count) + " chosen " +
+           std::string(dtype_info(type).ident) + " rows " + std::to_string(rows) + " sequences " +
+           std::to_string(sequences);
+  c.rows = rows;
+  c.sequences = sequences;
+  c.kv = {{shape.kv, {.heads = 1, .k_dim = kIndex, .v_dim = kIndex, .v_in_k = true}}, type, type};
+  c.tolerance = is_quantised(type) ? 1e-3 : 1e-10;
+  c.build = [shape, count](CaseBuilder& b) {
+    GraphBuilder& g = b.graph();
+    const ValueId q = b.activations(shape.kv.k_dim, shape.heads);
+    const ValueId k = b.activations(shape.kv.k_dim, shape.kv.heads);
+    const ValueId v = shape.kv.v_in_k ? g.slice(k, 0, shape.kv.v_dim)
+                                      : b.activations(shape.kv.v_dim, shape.kv.heads);
+    const ValueId key = b.activations(kIndex);
+    const ValueId slots = g.input(StepInput::slots);
+    const ValueId sequence = g.input(StepInput::sequences);
+    const ValueId sinks = shape.sinks ? b.weight(DType::f32, shape.heads) : kNoValue;
+    g.add_all(op::KvStore{0}, {k, v, slots, sequence});
+    g.add_all(op::KvStore{1}, {key, key, slots, sequence});
+    const ValueId chosen = g.add(op::SelectSlots{1, count},
+                                 {b.activations(kIndex, 8), b.activations(8), slots, sequence});
+    g.output(g.add(shape.params, {q, slots, sequence, sinks, kNoValue, chosen}));
+  };
+  all.push_back(std::move(c));
+}
 
 struct Batch {
   int64_t rows;
@@ -130,7 +174,7 @@ void add_case(std::vector<OpCase>& all, const Shape& shape, DType type, Batch ba
     const ValueId sinks = shape.sinks ? b.weight(DType::f32, shape.heads) : kNoValue;
     g.add_all(op::KvStore{0}, {k, v, slots, sequence});
     const ValueId last = shape.ahead ? g.input(StepInput::last_seen) : kNoValue;
-    g.output(g.add(shape.params, {q, slots, sequence, sinks, last}));
+    g.output(g.add(shape.params, {q, slots, sequence, sinks, last, kNoValue}));
   };
   all.push_back(std::move(c));
 }
@@ -187,6 +231,15 @@ void cases(std::vector<OpCase>& all) {
   // More heads than a unit of work may take at once, a whole number of units and not.
   add_case(all, {"large group", 128, {1, 72, 64, 0, true}, {0, 0.1f}}, DType::bf16, {3, 1});
   add_case(all, {"large odd group", 67, {1, 5, 3}, {0, 0.4f}}, DType::f32, {70, 1});
+  for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0}) {
+    add_chosen(all, {"values in keys", 3, {1, 96, 64, 0, true}, {0, 0.1f}}, type, 20, 33, 3);
+    add_chosen(all, {"grouped 8:2", 8, {2, 64, 64}, {0, 0.125f}}, type, 70, 130, 2);
+  }
+  add_chosen(all, {"odd values in keys", 6, {1, 37, 19, 0, true}, {0, 0.16f}}, DType::f16, 5, 3, 3);
+  add_chosen(all, {"odd head, sinks", 5, {5, 37, 19}, {0, 0.16f}, true}, DType::bf16, 40, 130, 1);
+  add_chosen(all, {"large group", 128, {1, 72, 64, 0, true}, {0, 0.1f}}, DType::f16, 130, 200, 1);
+  add_chosen(all, {"latent", 16, {1, 576, 512, 0, true}, {0, 0.1f}}, DType::f16, 66, 70, 1);
+  add_chosen(all, {"long", 2, {1, 32, 32}, {0, 0.18f}}, DType::f16, 700, 1000, 1);
   // Long enough for several chunks of keys, and windows that begin and end in different ones.
   add_case(all, {"long", 2, {1, 32, 32}, {0, 0.18f}}, DType::f16, {700, 1});
   for (const DType type : {DType::f32, DType::q8_0}) {

@@ -71,8 +71,8 @@ class Builder {
   ValueId attend(ValueId q, int32_t layer = 0) {
     op::Attention attention;
     attention.kv_layer = layer;
-    return g.add(attention,
-                 {q, g.input(StepInput::slots), g.input(StepInput::sequences), kNoValue, kNoValue});
+    return g.add(attention, {q, g.input(StepInput::slots), g.input(StepInput::sequences), kNoValue,
+                             kNoValue, kNoValue});
   }
   Graph finish(std::vector<ValueId> outputs) {
     for (const ValueId id : outputs) g.output(id);

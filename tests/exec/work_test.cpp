@@ -29,7 +29,20 @@ Graph attention_graph(const KvGeometry& kv, int64_t heads, int32_t window) {
   const ValueId sequences = g.input(StepInput::sequences);
   op::Attention params;
   params.window = window;
-  g.output(g.add(params, {q, slots, sequences, kNoValue, kNoValue}));
+  g.output(g.add(params, {q, slots, sequences, kNoValue, kNoValue, kNoValue}));
+  return finish(g);
+}
+
+/// A row sees `count` of the tokens, chosen by 4 heads of 32 elements.
+Graph chosen_graph(const KvGeometry& kv, int64_t heads, int32_t count) {
+  GraphBuilder g(infer_outputs, kRows, kRows, kv);
+  const ValueId slots = g.input(StepInput::slots);
+  const ValueId sequences = g.input(StepInput::sequences);
+  const ValueId weights = g.data_input(1, tensor(DType::f32, 4, 1, kRows), Rows::tokens);
+  const ValueId q = g.data_input(2, tensor(DType::f32, 32, 4, kRows), Rows::tokens);
+  const ValueId chosen = g.add(op::SelectSlots{1, count}, {q, weights, slots, sequences});
+  g.output(g.add(op::Attention(), {input(g, kv.layers[0].k_dim, heads), slots, sequences, kNoValue,
+                                   kNoValue, chosen}));
   return finish(g);
 }
 
@@ -107,6 +120,17 @@ TEST_CASE("attention reads each sequence's keys and values once") {
   const Work work = step_work(graph, {{{0, 3}, {9, 1}}, 2});
   CHECK(work.cache_bytes == (3 + 10) * 2 * (32 + 16) * 2);
   CHECK(work.attention_macs == (1 + 2 + 3 + 10) * 4 * (32 + 16));
+}
+
+TEST_CASE("of chosen tokens every row reads its own, and the index all where there is a choice") {
+  KvGeometry kv{{{1, 96, 64, 0, true}, {1, 32, 32, 0, true}}, DType::f16, DType::f16};
+  const Graph graph = chosen_graph(kv, 3, 8);
+  const Work few = step_work(graph, {{{0, 3}}, 1});
+  CHECK(few.cache_bytes == (1 + 2 + 3) * 96 * 2);
+  CHECK(few.attention_macs == (1 + 2 + 3) * 3 * (96 + 64));
+  const Work more = step_work(graph, {{{7, 3}}, 1});  // sees 8, 9 and 10 tokens
+  CHECK(more.cache_bytes == 3 * 8 * 96 * 2 + 10 * 32 * 2);
+  CHECK(more.attention_macs == 3 * 8 * 3 * (96 + 64) + (9 + 10) * 4 * 32);
 }
 
 TEST_CASE("attention with a window reads no further back") {

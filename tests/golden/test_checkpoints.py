@@ -37,7 +37,6 @@ NOT_IN_LLAMA_CPP = {
     "gpt-oss": "it rounds the bounds of YaRN",
     "llama-yarn-factor": "it takes no attention_factor for this architecture",
     "gemma2-uncapped": "its soft caps cannot be switched off",
-    "deepseek-v32": "it wants the tensors that choose tokens, which a directory loses here",
     "gemma3-yarn": "layers with a window are stretched there, too",
     "olmo3-llama3": "layers with a window have the same RoPE there",
 }
@@ -45,6 +44,9 @@ FOR_LLAMA_CPP = {
     "dots1": {"num_key_value_heads": 4, "first_k_dense_replace": 3},
     "mistral4": {"first_k_dense_replace": 2},
     "olmoe": {"num_key_value_heads": 4},
+    # Queries and keys of the index are rotated 64 elements at a time there.
+    "deepseek-v32": {"index_head_dim": 64},
+    "glm-dsa": {"index_head_dim": 64},
     "arcee": {"mlp_bias": False},
     "mistral": {"sliding_window": None},
     "gemma2": {"query_pre_attn_scalar": 10},
@@ -183,7 +185,7 @@ def test_configurations_of_transformers_4(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["deepseek-v2", "deepseek-v2-lite", "deepseek-v3", "deepseek-v32",
-                                  "mistral4"])
+                                  "glm-dsa", "mistral4"])
 def test_inner_norms_have_an_epsilon_of_their_own(name, tmp_path):
     logits = saved(name, tmp_path / "m", changes={"rms_norm_eps": 1e-2})
     error = nmse(evaluate(tmp_path / "m", tmp_path / "logits"), logits)
@@ -317,8 +319,7 @@ def test_a_shard_that_is_not_there(tmp_path):
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES
-                                  if name not in ("qwen3moe-mixed", "deepseek-v32", "mimo2",
-                                                  "muse-glimmer")])
+                                  if name not in ("qwen3moe-mixed", "mimo2", "muse-glimmer")])
 def test_names_are_those_of_llama_cpp(name, tmp_path):
     """The gguf package lists what its converter may write."""
     gguf = pytest.importorskip("gguf")
@@ -330,7 +331,7 @@ def test_names_are_those_of_llama_cpp(name, tmp_path):
     stems = {gguf.TENSOR_NAMES[t] for t in gguf.MODEL_TENSORS[number]}
     for tensor in reader.tensors:
         parts = tensor.name.split(".")
-        stem = "blk.{bid}." + parts[2] if parts[0] == "blk" else parts[0]
+        stem = ".".join(["blk.{bid}", *parts[2:-1]]) if parts[0] == "blk" else parts[0]
         assert stem in stems, tensor.name
     keys = set()
     for group in vars(gguf.Keys).values():
@@ -353,8 +354,9 @@ def test_llama_cpp_agrees(name, tmp_path):
     model.eval(TOKENS)
     error = nmse(np.array(model.scores[:len(TOKENS)]), found)
     print(f"{name:20} {error:.3g}")
-    # Its cache is float16, which 27 layers of random weights make more of.
-    assert error <= (1e-3 if name == "deepseek-v2-lite" else 1e-4)
+    # Its cache is float16, which 27 layers of random weights make more of, and by which an index may
+    # choose another token.
+    assert error <= (1e-3 if name in ("deepseek-v2-lite", "glm-dsa") else 1e-4)
 
 
 def test_the_directory_is_left_alone(tmp_path):

@@ -8,6 +8,9 @@
 // and threads change no bit.
 //
 // Keys of a quantised cache are multiplied as weights are: with queries rounded to 8 bits.
+//
+// Where rows choose the slots that they see, a row is a tile of its own. What it chose is copied
+// together, 64 keys at a time, and these take the place of pages.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -43,9 +46,11 @@ struct Sizes {
   int64_t chunks;                   ///< of a row at most
   /// For key_kernel(): queries of 8 bits, a page's keys interleaved, and their products.
   int64_t panel_bytes = 0, keys_bytes = 0, products_bytes = 0;
+  int64_t gathered_bytes;  ///< keys and values of a page of chosen slots
 
-  /// `window`: slots that a row sees at most; 0: any number.
-  Sizes(const KvLayerShape& shape, int64_t query_heads, int64_t window, const RowKernel* kernel)
+  /// `window`: slots that a row sees at most; 0: any number. `gathered`: bytes of a chosen slot.
+  Sizes(const KvLayerShape& shape, int64_t query_heads, int64_t window, const RowKernel* kernel,
+        int64_t gathered)
       : group(query_heads / shape.heads),
         blocks(div_ceil(group, kTileQueries)),
         heads(div_ceil(group, blocks)),
@@ -54,7 +59,8 @@ struct Sizes {
         most_rows(std::max<int64_t>(1, kTileQueries / heads)),
         most_queries(most_rows * heads),
         chunks(window > 0 ? std::min(kChunks, window / (kPageTokens * kChunkPages) + 1) + 1
-                          : kChunks + 1) {
+                          : kChunks + 1),
+        gathered_bytes(round_up<int64_t>(gathered * kPageTokens, 64)) {
     if (kernel == nullptr) return;
     panel_bytes = Panel::bytes(most_queries, k_dim);
     keys_bytes = kPageTokens * k_dim / 32 * dtype_info(kernel->weights).block_bytes;
@@ -66,7 +72,7 @@ struct Sizes {
     const int64_t floats = most_queries * (k_dim + kPageTokens) + kAttentionSlice * kPageTokens +
                            2 * states(most_queries);
     return round_up<int64_t>(floats * int64_t{sizeof(float)}, 64) + panel_bytes + keys_bytes +
-           products_bytes;
+           products_bytes + gathered_bytes;
   }
   int64_t row_states() const { return states(heads * blocks) * chunks; }
 };
@@ -76,14 +82,17 @@ int64_t first_seen(int64_t slot, const op::Attention& p) {
   return p.window > 0 ? std::max<int64_t>(0, slot - p.window + 1) : 0;
 }
 
-/// What a row sees, as slots [begin, end), and the chunks it is cut into: chunk c holds the pages
-/// [c·pages, (c + 1)·pages).
+/// Bytes of a key and a value that are copied where rows choose what they see.
+int64_t gathered_bytes(const KvLayerLayout& at, bool chosen) {
+  return chosen ? at.k_row + (at.v_offset == at.k_offset ? 0 : at.v_row) : 0;
+}
+
+/// What a row sees, as slots [begin, end) or places in what it chose, and the chunks it is cut
+/// into: chunk c holds the pages [c·pages, (c + 1)·pages).
 struct Row {
   int64_t begin, end, pages;
 
-  /// `last`: the last slot that it sees.
-  Row(int64_t slot, int64_t last, const op::Attention& p)
-      : begin(first_seen(slot, p)), end(last + 1) {
+  Row(int64_t begin, int64_t end) : begin(begin), end(end) {
     const int64_t seen = last_page() - begin / kPageTokens + 1;
     pages = std::max(kChunkPages, div_ceil(seen, kChunks));
   }
@@ -107,6 +116,19 @@ float worth(float old, float best) {
   return old == best ? 1.0f : static_cast<float>(portable::exp(old - best));
 }
 
+/// Copies one of the rows that lie as those of `like`, from place `i` to place `j`.
+void copy_row(const CacheRows& like, const std::byte* from, int64_t i, std::byte* to, int64_t j) {
+  if (!like.across) {
+    std::memcpy(to + j * like.stride, from + i * like.stride, static_cast<size_t>(like.stride));
+    return;
+  }
+  const int64_t element = like.stride / like.dim;
+  for (int64_t d = 0; d < like.dim; ++d) {
+    std::memcpy(to + (d * kPageTokens + j) * element, from + (d * kPageTokens + i) * element,
+                static_cast<size_t>(element));
+  }
+}
+
 /// Rows [first, last) of one sequence whose chunks are of one size, chunks [first_chunk,
 /// last_chunk].
 struct Tile {
@@ -125,13 +147,13 @@ class Attention {
         q_(call.inputs[0]),
         key_kernel_(key_kernel(call.kv, call.context)),
         sizes_(shape_, q_.desc.shape[1], call.inputs[4].data == nullptr ? p_.window : 0,
-               key_kernel_) {
+               key_kernel_, gathered_bytes(at_, chosen().data != nullptr)) {
     std::byte* const own = call.scratch + call.thread * sizes_.thread_bytes();
     panel_ = own;
     keys_ = panel_ + sizes_.panel_bytes;
     products_ = reinterpret_cast<float*>(keys_ + sizes_.keys_bytes);
-    float* scratch = reinterpret_cast<float*>(own + sizes_.panel_bytes + sizes_.keys_bytes +
-                                              sizes_.products_bytes);
+    gathered_ = own + sizes_.panel_bytes + sizes_.keys_bytes + sizes_.products_bytes;
+    float* scratch = reinterpret_cast<float*>(gathered_ + sizes_.gathered_bytes);
     const auto take = [&](int64_t floats) { return std::exchange(scratch, scratch + floats); };
     queries_ = take(sizes_.most_queries * sizes_.k_dim);
     scores_ = take(sizes_.most_queries * kPageTokens);
@@ -145,7 +167,7 @@ class Attention {
     // Smaller tiles where the rows would not make enough of them for all threads.
     const int64_t wanted = div_ceil(rows() * shape_.heads * sizes_.blocks, 4 * threads());
     const int64_t few = div_ceil(kFewQueries, sizes_.heads);
-    tile_rows_ = std::min(sizes_.most_rows, std::max(wanted, few));
+    tile_rows_ = chosen().data != nullptr ? 1 : std::min(sizes_.most_rows, std::max(wanted, few));
     if (chunks_are_units()) {
       for_my_items([&](const auto& take) {
         for_each_unit([&](const Tile& tile, int64_t unit) {
@@ -188,10 +210,12 @@ class Attention {
   int64_t rows() const { return q_.desc.shape[2]; }
   int64_t threads() const { return call_.threads(); }
   int64_t queries(const Tile& tile) const { return (tile.last - tile.first) * sizes_.heads; }
+  const TensorRef& chosen() const { return call_.inputs[5]; }
   Row row(int64_t r) const {
     const int32_t slot = *call_.inputs[1].row<int32_t>(0, r);
+    if (chosen().data != nullptr) return {0, std::min(chosen().desc.shape[0], slot + int64_t{1})};
     const TensorRef& last = call_.inputs[4];
-    return {slot, last.data == nullptr ? slot : *last.row<int32_t>(0, r), p_};
+    return {first_seen(slot, p_), (last.data == nullptr ? slot : *last.row<int32_t>(0, r)) + 1};
   }
   int32_t sequence(int64_t r) const { return *call_.inputs[2].row<int32_t>(0, r); }
   int64_t kv_head(int64_t unit) const { return unit / sizes_.blocks; }
@@ -312,16 +336,30 @@ class Attention {
     const int64_t count = queries(tile);
     const int64_t before = kv_head(unit) * kPageTokens;
     const bool last = page >= row(tile.last - 1).last_page();
-    const auto rows = [&](DType type, bool across, int64_t offset, int64_t stride, int64_t dim) {
-      const auto in = [&](int64_t p) {
-        return pages_.page(sequence(tile.first), p * kPageTokens) + offset + before * stride;
+    // Completed: where the rows are, or where those that were chosen are copied to.
+    const auto rows = [&](CacheRows all, int64_t offset, std::byte* copied) {
+      const auto in = [&](int64_t slot) {
+        return pages_.page(sequence(tile.first), slot) + offset + before * all.stride;
       };
-      return CacheRows{type, across, in(page), stride, dim, last ? nullptr : in(page + 1)};
+      if (chosen().data == nullptr) {
+        all.data = in(page * kPageTokens);
+        if (!last) all.next = in((page + 1) * kPageTokens);
+        return all;
+      }
+      const int32_t* slots = chosen().row<int32_t>(0, tile.first) + page * kPageTokens;
+      for (int32_t j = any.begin; j < any.end; ++j) {
+        copy_row(all, in(slots[j]), slots[j] % kPageTokens, copied, j);
+      }
+      all.data = copied;
+      return all;
     };
     const CacheRows keys =
-        rows(call_.kv.k_type, at_.k_element > 0, at_.k_offset, at_.k_row, shape_.k_dim);
-    CacheRows values = rows(call_.kv.v_type, false, at_.v_offset, at_.v_row, shape_.v_dim);
-    if (values.data == keys.data) values.next = nullptr;  // fetched with the keys
+        rows({call_.kv.k_type, at_.k_element > 0, nullptr, at_.k_row, shape_.k_dim, nullptr},
+             at_.k_offset, gathered_);
+    CacheRows values{call_.kv.v_type, false, keys.data, at_.v_row, shape_.v_dim, nullptr};
+    if (at_.v_offset != at_.k_offset) {  // else they are fetched with the keys
+      values = rows(values, at_.v_offset, gathered_ + kPageTokens * at_.k_row);
+    }
     if (key_kernel_ != nullptr) {
       score_quantised(keys, count, any);
     } else {
@@ -391,7 +429,7 @@ class Attention {
   const Sizes sizes_;
   int64_t tile_rows_ = 1;
   // This thread's scratch, then the chunks' states that all threads share.
-  std::byte *panel_, *keys_;
+  std::byte *panel_, *keys_, *gathered_;
   float* products_;
   float *queries_, *scores_, *slice_, *own_, *total_, *shared_;
 };
@@ -413,7 +451,10 @@ int64_t scratch(const NodeView& node, const CpuContext& context) {
   const KvLayerShape& shape = layer_shape(node.graph.kv(), node.node.params);
   const TensorDesc& q = node.input(0)->desc;
   const int64_t window = node.input(4) == nullptr ? p.window : 0;
-  const Sizes sizes(shape, q.shape[1], window, key_kernel(node.graph.kv(), context));
+  const KvLayout layout = canonical_kv_layout(node.graph.kv());
+  const Sizes sizes(
+      shape, q.shape[1], window, key_kernel(node.graph.kv(), context),
+      gathered_bytes(layout.layers[static_cast<size_t>(p.kv_layer)], node.input(5) != nullptr));
   const int64_t rows = context.threads() > 1 ? std::min(q.shape[2], kSplitRows) : 0;
   const int64_t shared = rows * shape.heads * sizes.row_states() * int64_t{sizeof(float)};
   return sizes.thread_bytes() * context.threads() + round_up<int64_t>(shared, 64);

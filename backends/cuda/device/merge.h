@@ -1,6 +1,7 @@
 // The chunks of attention (ops/attention.h).
 #pragma once
 
+#include "backends/cuda/device/arrival.h"
 #include "backends/cuda/device/cache.h"
 #include "backends/cuda/device/column_bytes.h"
 #include "backends/cuda/ops/attention.h"
@@ -39,21 +40,6 @@ INFER_DEVICE Merging merge(float& most, float& sum, float chunk_most, float chun
 }
 INFER_DEVICE float merged_mix(float mix, float chunk_mix, const Merging& m) {
   return fused(chunk_mix, m.add, mix * m.keep);
-}
-
-/// Whether the block is the last of `count` blocks that come here with the same counter: it then
-/// sees what all of them have written before. The counter is 0 before, and afterwards.
-INFER_DEVICE bool comes_last(uint64_t counter, uint32_t count) {
-  INFER_SHARED(uint32_t, last, 1);
-  sync_block();
-  if (count == 1) return true;
-  if (thread() == 0) {
-    const Global<uint32_t> arrived(counter);
-    last[0] = atomic_add_in_order(arrived, 0, 1) + 1 == count ? 1 : 0;
-    if (last[0] != 0) arrived[0] = 0;
-  }
-  sync_block();
-  return last[0] != 0;
 }
 
 // A lane of a warp has a chunk. What merge() makes of the chunks one after another is made of all

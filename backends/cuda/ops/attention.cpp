@@ -35,11 +35,6 @@ int64_t heads_together(const KvLayerShape& shape, int64_t group) {
   return heads;
 }
 
-/// Rows of `dim` elements can be loaded in fours.
-bool whole(DType type, int64_t dim, int64_t row_bytes) {
-  return dim % 4 == 0 && (is_quantised(type) || row_bytes % 8 == 0);
-}
-
 /// A kernel of ops/attention_tile.cu.
 struct TileKernel {
   const char* name;
@@ -82,6 +77,7 @@ Status supports(const NodeView& node) {
 /// computed as generated tokens are. A cache of float32 keeps its precision.
 const TileKernel* tile_kernel(const NodeCall& call) {
   if (!call.tuning.matrices || call.roles == Roles::generated) return nullptr;
+  if (call.inputs[5].given()) return nullptr;  // rows share no keys
   const KvGeometry& kv = call.graph.kv();
   const KvLayerShape& shape = shape_of_layer(call.graph, call.node);
   const KvLayerLayout& at =
@@ -126,13 +122,18 @@ AttentionParams attention_params(const NodeCall& call) {
   params.k_dim = static_cast<uint32_t>(shape.k_dim);
   params.v_dim = static_cast<uint32_t>(shape.v_dim);
   params.across = at.k_element > 0 ? 1 : 0;
-  params.keys_whole = whole(kv.k_type, shape.k_dim, at.k_row) ? 1 : 0;
-  params.values_whole = whole(kv.v_type, shape.v_dim, at.v_row) ? 1 : 0;
+  params.keys_whole = whole_rows(kv.k_type, shape.k_dim, at.k_row) ? 1 : 0;
+  params.values_whole = whole_rows(kv.v_type, shape.v_dim, at.v_row) ? 1 : 0;
   params.scale = p.scale;
   params.softcap = p.softcap;
   params.window = static_cast<uint32_t>(p.window);
   params.chunked = p.chunked ? 1 : 0;
   params.rows = gpu::kTokenRows;
+  if (const Operand& chosen = call.inputs[5]; chosen.given()) {
+    params.chosen = chosen.address;
+    params.chosen_stride = chosen.stride(2);
+    params.chosen_count = chosen.size(0);
+  }
   return params;
 }
 
@@ -152,8 +153,8 @@ void record_rows(const NodeCall& call, AttentionParams params, gpu::StepRows whi
   }
   params.rows = which;
   params.first_row = static_cast<uint32_t>(first);
-  const std::string kernel =
-      "attention_" + std::to_string(heads) + "_" + std::to_string(fours_of(shape.v_dim));
+  const std::string kernel = std::string(params.chosen != 0 ? "attention_chosen_" : "attention_") +
+                             std::to_string(heads) + "_" + std::to_string(fours_of(shape.v_dim));
   call.recorder.launch(
       kernel, params,
       {shape.heads * int64_t{params.group_blocks}, rows, split ? int64_t{kChunks} : 1},
@@ -185,6 +186,7 @@ void record(const NodeCall& call) {
 bool takes(const NodeView& attention, OpId with, const Tuning& tuning, Roles roles) {
   if (with != OpId::KvStore || roles != Roles::generated || tuning.split_rows < 1) return false;
   if (attention.graph.value(attention.node.outputs[0]).desc.shape[2] != 1) return false;
+  if (attention.input(5) != nullptr) return false;
   const KvGeometry& kv = attention.graph.kv();
   return !is_quantised(kv.k_type) && !is_quantised(kv.v_type);
 }

@@ -1,5 +1,6 @@
 #include "backends/cuda/ops/attention.h"
 
+#include "backends/cuda/device/cache_rows.h"
 #include "backends/cuda/device/merge.h"
 #include "backends/cuda/device/reduce.h"
 #include "backends/cuda/device/rotation.h"
@@ -10,86 +11,40 @@ namespace infer::cuda {
 // Weights of a page are relative to the largest score of the chunk so far (Milakov and Gimelshein
 // 2018); a warp has every fourth head. Values: a warp has a quarter of the page's tokens, a lane
 // four neighbouring elements of every 128.
-
-/// Rows that cannot be read in fours: their type is known at run time only.
-constexpr uint32_t kCacheOdd = 5;
-
-/// Calls use(Constant<type>()), so that loops are compiled for each type and their loads go ahead
-/// of what is computed. `whole`: rows can be read in fours.
-template <typename Use>
-INFER_DEVICE void with_type(uint32_t type, uint32_t whole, const Use& use) {
-  switch (whole != 0 ? type : kCacheOdd) {
-    case kCacheF32: use(Constant<kCacheF32>()); break;
-    case kCacheF16: use(Constant<kCacheF16>()); break;
-    case kCacheBf16: use(Constant<kCacheBf16>()); break;
-    case kCacheQ8_0: use(Constant<kCacheQ8_0>()); break;
-    case kCacheQ4_0: use(Constant<kCacheQ4_0>()); break;
-    default: use(Constant<kCacheOdd>()); break;
-  }
-}
-
-/// Two elements of 16 bits of type f16 or bf16.
-template <uint32_t kType>
-INFER_DEVICE float2 two_of(uint32_t word) {
-  if constexpr (kType == kCacheF16) return {half_of(word & 0xffffu), half_of(word >> 16)};
-  return {float_of(word << 16), float_of(word & 0xffff0000u)};
-}
-
-/// Elements i to i + 3 of a key or value at `row`, i a multiple of 4. kCacheOdd: of type `type`,
-/// zeros from `end` on.
-template <uint32_t kType>
-INFER_DEVICE float4 four_of(uint32_t type, uint64_t row, uint32_t i, uint32_t end) {
-  if constexpr (kType == kCacheOdd) {
-    float4 v{0, 0, 0, 0};
-    if (i < end) v.x = cache_element(type, row, i);
-    if (i + 1 < end) v.y = cache_element(type, row, i + 1);
-    if (i + 2 < end) v.z = cache_element(type, row, i + 2);
-    if (i + 3 < end) v.w = cache_element(type, row, i + 3);
-    return v;
-  } else if constexpr (kType == kCacheF32) {
-    const Global<const float> x(row);
-    const float2 low = load_as<float2>(x, i);
-    const float2 high = load_as<float2>(x, i + 2);
-    return {low.x, low.y, high.x, high.y};
-  } else if constexpr (kType == kCacheF16 || kType == kCacheBf16) {
-    const uint2 words = load_as<uint2>(Global<const uint16_t>(row), i);
-    const float2 low = two_of<kType>(words.x);
-    const float2 high = two_of<kType>(words.y);
-    return {low.x, low.y, high.x, high.y};
-  } else {
-    constexpr bool kWide = kType == kCacheQ8_0;
-    const Global<const uint16_t> block(row + i / 32 * (kWide ? 34 : 18));
-    const uint32_t at = 1 + i % (kWide ? 32 : 16) / 2;
-    const uint32_t word = block[at] | static_cast<uint32_t>(block[at + 1]) << 16;
-    const float scale = half_of(block[0]);
-    const auto level = [&](uint32_t j) {
-      if constexpr (kWide) {
-        return static_cast<float>(static_cast<int32_t>(word << (24 - 8 * j)) >> 24);
-      }
-      const uint32_t nibble = (word >> (8 * j + i % 32 / 16 * 4)) & 15;
-      return static_cast<float>(static_cast<int32_t>(nibble) - 8);
-    };
-    return {level(0) * scale, level(1) * scale, level(2) * scale, level(3) * scale};
-  }
-}
-
-/// Element i of two neighbouring tokens of transposed keys.
-template <uint32_t kType>
-INFER_DEVICE float2 two_across(uint64_t keys, uint32_t i, uint32_t token) {
-  const uint32_t at = i * kPageTokens + token;
-  if constexpr (kType == kCacheF32) return load_as<float2>(Global<const float>(keys), at);
-  return two_of<kType>(load_as<uint32_t>(Global<const uint16_t>(keys), at));
-}
+//
+// Where a row has a list of the slots that it sees, 64 places of the list are a page.
 
 template <uint32_t kHeads>
 struct Scores {
   float of[2][kHeads];  ///< by token of the lane
 };
 
+/// Where the keys or values of a page's tokens are. Of transposed keys: where their elements begin.
+struct PageRows {
+  uint64_t begin;
+  uint32_t stride;
+  INFER_DEVICE uint64_t operator[](uint32_t token) const { return begin + token * stride; }
+  /// Element i of two neighbouring tokens of transposed keys.
+  template <uint32_t kType>
+  INFER_DEVICE float2 across(uint32_t i, uint32_t token) const {
+    return two_across<kType>(begin, i, token);
+  }
+};
+/// The same of tokens that a list names.
+struct ListedRows {
+  SharedPtr<uint64_t> rows;
+  INFER_DEVICE uint64_t operator[](uint32_t token) const { return rows[token]; }
+  template <uint32_t kType>
+  INFER_DEVICE float2 across(uint32_t i, uint32_t token) const {
+    return {cache_element(kType, rows[token], i * kPageTokens),
+            cache_element(kType, rows[token + 1], i * kPageTokens)};
+  }
+};
+
 /// Adds the warp's part of the scores of tokens 2·lane and 2·lane + 1; `query`: [element][head].
-template <uint32_t kType, uint32_t kHeads>
-INFER_DEVICE void add_scores(const AttentionParams& p, uint64_t keys, const SharedPtr<float>& query,
-                             Scores<kHeads>& scores) {
+template <uint32_t kType, uint32_t kHeads, typename Rows>
+INFER_DEVICE void add_scores(const AttentionParams& p, const Rows& keys,
+                             const SharedPtr<float>& query, Scores<kHeads>& scores) {
   const uint32_t quarter = (p.k_dim + 4 * kAttentionWarps - 1) / (4 * kAttentionWarps) * 4;
   const uint32_t begin = warp() * quarter;
   const uint32_t end = begin + quarter < p.k_dim ? begin + quarter : p.k_dim;
@@ -106,17 +61,18 @@ INFER_DEVICE void add_scores(const AttentionParams& p, uint64_t keys, const Shar
     if (p.across != 0) {
 #pragma unroll 16
       for (uint32_t i = begin; i < end; ++i) {
-        const float2 k = two_across<kType>(keys, i, token);
+        const float2 k = keys.template across<kType>(i, token);
         add(i, k.x, k.y);
       }
       return;
     }
   }
-  const uint64_t first = keys + token * p.k_row;
+  const uint64_t first = keys[token];
+  const uint64_t second = keys[token + 1];
 #pragma unroll(kType == kCacheOdd ? 1 : 4)
   for (uint32_t i = begin; i < end; i += 4) {
     const float4 a = four_of<kType>(p.k_type, first, i, p.k_dim);
-    const float4 b = four_of<kType>(p.k_type, first + p.k_row, i, p.k_dim);
+    const float4 b = four_of<kType>(p.k_type, second, i, p.k_dim);
     add(i, a.x, b.x);
     if (kType != kCacheOdd || i + 1 < end) add(i + 1, a.y, b.y);
     if (kType != kCacheOdd || i + 2 < end) add(i + 2, a.z, b.z);
@@ -125,8 +81,8 @@ INFER_DEVICE void add_scores(const AttentionParams& p, uint64_t keys, const Shar
 }
 
 /// Adds the values of tokens [token, end), weighed. A lane has four elements of every 128.
-template <uint32_t kType, uint32_t kHeads, uint32_t kFours>
-INFER_DEVICE void add_values(const AttentionParams& p, uint64_t values, uint32_t token,
+template <uint32_t kType, uint32_t kHeads, uint32_t kFours, typename Rows>
+INFER_DEVICE void add_values(const AttentionParams& p, const Rows& values, uint32_t token,
                              uint32_t end, const SharedPtr<float>& weights,
                              float (&mix)[kHeads][kFours][4]) {
 #pragma unroll(kType == kCacheOdd ? 1 : 8)
@@ -138,7 +94,7 @@ INFER_DEVICE void add_values(const AttentionParams& p, uint64_t values, uint32_t
     for (uint32_t f = 0; f < kFours; ++f) {
       const uint32_t d = f * 128 + lane() * 4;
       if (d >= p.v_dim) break;
-      const float4 v = four_of<kType>(p.v_type, values + token * p.v_row, d, p.v_dim);
+      const float4 v = four_of<kType>(p.v_type, values[token], d, p.v_dim);
 #pragma unroll
       for (uint32_t h = 0; h < kHeads; ++h) {
         mix[h][f][0] = fused(weight[h], v.x, mix[h][f][0]);
@@ -170,8 +126,8 @@ INFER_DEVICE void store_own(const AttentionParams& p, uint32_t head, uint32_t ro
   }
 }
 
-/// kFours: fours of a value that a lane has.
-template <uint32_t kHeads, uint32_t kFours>
+/// kFours: fours of a value that a lane has. kChosen: rows have lists of what they see.
+template <uint32_t kHeads, uint32_t kFours, bool kChosen>
 INFER_DEVICE void attend(const AttentionParams& p) {
   constexpr uint32_t kOwnHeads = (kHeads + kAttentionWarps - 1) / kAttentionWarps;
   const uint32_t row = p.first_row + block_y();
@@ -181,9 +137,15 @@ INFER_DEVICE void attend(const AttentionParams& p) {
   const uint32_t first_head = kv_head * p.group + in_group;
   const uint32_t heads = p.group - in_group < kHeads ? p.group - in_group : kHeads;
   const auto own_slot = static_cast<uint32_t>(Global<const int32_t>(p.slots)[row]);
-  const auto slot = static_cast<uint32_t>(Global<const int32_t>(p.last_seen)[row]);
   const auto sequence = static_cast<uint32_t>(Global<const int32_t>(p.sequences)[row]);
-  const uint32_t first = first_seen(own_slot, p.window, p.chunked);
+  uint32_t slot = 0;  // the last one; or place in the list
+  uint32_t first = 0;
+  if constexpr (kChosen) {
+    slot = own_slot < p.chosen_count ? own_slot : p.chosen_count - 1;
+  } else {
+    slot = static_cast<uint32_t>(Global<const int32_t>(p.last_seen)[row]);
+    first = first_seen(own_slot, p.window, p.chunked);
+  }
   const uint32_t pages = pages_seen(first, slot);
   const uint32_t of_chunk = chunk_pages(pages);
   const uint32_t begin_page = p.split != 0 ? block_z() * of_chunk : 0;
@@ -200,6 +162,9 @@ INFER_DEVICE void attend(const AttentionParams& p) {
   INFER_SHARED(float, shrinks, kHeads);
   INFER_SHARED(float, chunk_mosts, kHeads);
   INFER_SHARED(float, chunk_sums, kHeads);
+  // Of two pages in turn, if they are listed.
+  INFER_SHARED(uint64_t, listed_keys, kChosen ? 2 * kPageTokens : 1);
+  INFER_SHARED(uint64_t, listed_values, kChosen ? 2 * kPageTokens : 1);
 
   for (uint32_t i = thread(); i < kHeads * p.k_dim; i += kAttentionThreads) {
     const uint32_t h = i / p.k_dim;
@@ -254,12 +219,32 @@ INFER_DEVICE void attend(const AttentionParams& p) {
       }
     }
     const uint32_t begin = (first / kPageTokens + page) * kPageTokens;
-    const uint64_t stored = table.of(sequence, begin);
+    const uint64_t stored = kChosen ? 0 : table.of(sequence, begin);
+    const uint32_t turn = page % 2 * kPageTokens;
+    if (kChosen && thread() < kPageTokens) {
+      const uint32_t at = begin + thread() < slot ? begin + thread() : slot;
+      const auto s = static_cast<uint32_t>(
+          Global<const int32_t>(p.chosen)[int64_t{row} * p.chosen_stride + at]);
+      const uint64_t of_slot = table.of(sequence, s);
+      const uint32_t heads_before = kv_head * kPageTokens;
+      listed_keys[turn + thread()] =
+          of_slot + p.k_offset +
+          (p.across != 0 ? uint64_t{heads_before} * p.k_row + s % kPageTokens * (p.k_row / p.k_dim)
+                         : uint64_t{heads_before + s % kPageTokens} * p.k_row);
+      listed_values[turn + thread()] =
+          of_slot + p.v_offset + uint64_t{heads_before + s % kPageTokens} * p.v_row;
+    }
     sync_block();  // the queries are there; the page before has been taken in
-    const uint64_t keys = stored + p.k_offset + uint64_t{kv_head} * kPageTokens * p.k_row;
     Scores<kHeads> part{};
-    with_type(p.k_type, p.keys_whole | p.across,
-              [&](auto type) { add_scores<decltype(type)::kValue>(p, keys, query, part); });
+    with_type(p.k_type, p.keys_whole | p.across, [&](auto type) {
+      constexpr uint32_t kType = decltype(type)::kValue;
+      if constexpr (kChosen) {
+        add_scores<kType>(p, ListedRows{listed_keys + turn}, query, part);
+      } else {
+        const uint64_t keys = stored + p.k_offset + uint64_t{kv_head} * kPageTokens * p.k_row;
+        add_scores<kType>(p, PageRows{keys, p.k_row}, query, part);
+      }
+    });
 #pragma unroll
     for (uint32_t h = 0; h < kHeads; ++h) {
       store_shared<float2>(partial, (warp() * kHeads + h) * kPageTokens + 2 * lane(),
@@ -313,9 +298,14 @@ INFER_DEVICE void attend(const AttentionParams& p) {
         for (uint32_t e = 0; e < 4; ++e) mix[h][f][e] = mix[h][f][e] * shrink;
       }
     }
-    const uint64_t values = stored + p.v_offset + uint64_t{kv_head} * kPageTokens * p.v_row;
     with_type(p.v_type, p.values_whole, [&](auto type) {
-      add_values<decltype(type)::kValue>(p, values, token, end, weights, mix);
+      constexpr uint32_t kType = decltype(type)::kValue;
+      if constexpr (kChosen) {
+        add_values<kType>(p, ListedRows{listed_values + turn}, token, end, weights, mix);
+      } else {
+        const uint64_t values = stored + p.v_offset + uint64_t{kv_head} * kPageTokens * p.v_row;
+        add_values<kType>(p, PageRows{values, p.v_row}, token, end, weights, mix);
+      }
     });
     if (page + 1 < next_chunk && page + 1 < pages) continue;
 
@@ -385,9 +375,12 @@ INFER_DEVICE void attend(const AttentionParams& p) {
   }
 }
 
-#define INFER_ATTENTION(heads, fours)                                                \
-  INFER_KERNEL(attention_##heads##_##fours, AttentionParams, kAttentionThreads, 3) { \
-    attend<heads, fours>(p);                                                         \
+#define INFER_ATTENTION(heads, fours)                                                       \
+  INFER_KERNEL(attention_##heads##_##fours, AttentionParams, kAttentionThreads, 3) {        \
+    attend<heads, fours, false>(p);                                                         \
+  }                                                                                         \
+  INFER_KERNEL(attention_chosen_##heads##_##fours, AttentionParams, kAttentionThreads, 3) { \
+    attend<heads, fours, true>(p);                                                          \
   }
 INFER_ATTENTION(1, 1)
 INFER_ATTENTION(2, 1)

@@ -57,8 +57,12 @@ struct AttentionParams {
   gpu::StridePush k_strides, v_strides, table_strides;
   uint32_t style;  ///< op::Rope::Style
   uint32_t pairs;
+  /// The slots that rows see, ascending: places in this list are as slots then. 0: they see all.
+  uint64_t chosen;
+  uint32_t chosen_stride;  ///< of rows
+  uint32_t chosen_count;
 };
-static_assert(sizeof(AttentionParams) == 272);
+static_assert(sizeof(AttentionParams) == 288);
 
 /// The sizes of keys and values that have tiles, and the blocks that a multiprocessor holds by the
 /// registers; by shared memory of 100 KiB it holds as many, but one of the two widest.

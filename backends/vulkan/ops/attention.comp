@@ -27,6 +27,7 @@ layout(push_constant, scalar) uniform Push {
   uint window;
   uint key_dim;  // as kKeyDim, but no constant: drivers would unroll loops over it
   F32 chunks;    // f32 [kValueDim + 2, kChunks, heads, rows]: sum, score and mix
+  I32 chosen;    // i32 [kChosen, rows], if there are lists: their places are as slots then
 };
 
 const uint kOwn = (kValueDim + kLanes - 1) / kLanes;
@@ -37,6 +38,7 @@ const uint kTogether = 32;  // loads that wait for none of each other
 shared float query[kHeads * kKeyDim];
 shared float weights[2][kHeads * kLanes];
 shared float maxima[2][kHeads * kLanes];  // of each subgroup
+shared uint64_t listed[2][kLanes];        // values of the slots of a list
 
 float eight(float x[8]) { return ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7])); }
 
@@ -65,9 +67,10 @@ void main() {
   if (r >= step.rows[kUpTo]) return;
   const uint lane = gl_LocalInvocationID.x;
   const uint kv_head = first_head / group;
-  const uint slot = uint(last_seen.v[r]);
+  const uint own_slot = uint(slots.v[r]);
+  const uint slot = kChosen != 0 ? min(own_slot, kChosen - 1) : uint(last_seen.v[r]);
   const uint sequence = uint(sequences.v[r]);
-  const uint first = first_seen(uint(slots.v[r]), window);
+  const uint first = kChosen != 0 ? 0 : first_seen(own_slot, window);
   const uint pages = pages_seen(first, slot);
   const uint pages_of_chunk = chunk_pages(pages);
   uint chunk = kSplit != 0 ? gl_WorkGroupID.z : 0;
@@ -103,15 +106,24 @@ void main() {
       [[unroll]] for (uint i = 0; i < kHeads * kOwn; ++i) chunk_mix[i] = 0;
     }
     const uint begin = (first / kPageTokens + p) * kPageTokens;
-    const uint64_t page = page_of(step.kinds[kind], sequence, begin);
     const bool seen = begin + lane >= first && begin + lane <= slot;
+    uint64_t page;
+    uint token = lane;
+    if (kChosen != 0) {
+      const uint of_lane = uint(chosen.v[r * kChosen + min(begin + lane, slot)]);
+      token = of_lane % kPageTokens;
+      page = page_of(step.kinds[kind], sequence, of_lane);
+      listed[turn][lane] = page + v_offset + (kv_head * kPageTokens + token) * v_row;
+    } else {
+      page = page_of(step.kinds[kind], sequence, begin);
+    }
     float score[kHeads];
     [[unroll]] for (uint h = 0; h < kHeads; ++h) score[h] = 0;
     if (seen) {
       const uint64_t keys = page + k_offset + kv_head * kPageTokens * k_row;
-      const uint64_t own = kAcross != 0 ? keys : keys + lane * k_row;
+      const uint64_t own = kAcross != 0 ? keys : keys + token * k_row;
       const uint stride = kAcross != 0 ? kPageTokens : 1;
-      const uint from = kAcross != 0 ? lane : 0;
+      const uint from = kAcross != 0 ? token : 0;
       uint i = 0;
       [[dont_unroll]] for (; i + kTogether <= key_dim; i += kTogether) {
         float elements[kTogether];
@@ -162,7 +174,8 @@ void main() {
         [[dont_unroll]] for (; t + kTogether <= end; t += kTogether) {
           float elements[kTogether];
           [[unroll]] for (uint e = 0; e < kTogether; ++e) {
-            elements[e] = element_of(kValueType, values + (t + e) * v_row, d);
+            const uint64_t row = kChosen != 0 ? listed[turn][t + e] : values + (t + e) * v_row;
+            elements[e] = element_of(kValueType, row, d);
           }
           [[unroll]] for (uint e = 0; e < kTogether; ++e) {
             [[unroll]] for (uint h = 0; h < kHeads; ++h) {
@@ -171,7 +184,8 @@ void main() {
           }
         }
         [[dont_unroll]] for (; t < end; ++t) {
-          const float element = element_of(kValueType, values + t * v_row, d);
+          const uint64_t row = kChosen != 0 ? listed[turn][t] : values + t * v_row;
+          const float element = element_of(kValueType, row, d);
           [[unroll]] for (uint h = 0; h < kHeads; ++h) {
             part[h] = fma(weights[turn][h * kLanes + t], element, part[h]);
           }

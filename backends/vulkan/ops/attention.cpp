@@ -10,7 +10,7 @@
 namespace infer::vulkan {
 namespace {
 
-/// ops/attention.comp; the shaders of tiles have all but the last one or two.
+/// ops/attention.comp; the shaders of tiles have all but the last two or three.
 struct Push {
   VkDeviceAddress step, q, slots, last_seen, sequences, sinks, y;
   StridePush q_strides, y_strides;
@@ -20,7 +20,7 @@ struct Push {
   float scale, softcap;
   uint32_t window;
   uint32_t key_dim;
-  VkDeviceAddress chunks;
+  VkDeviceAddress chunks, chosen;
 };
 
 /// ops/attention_merge.comp
@@ -43,11 +43,6 @@ int64_t heads_together(int64_t group) {
   int64_t heads = std::min(group, kMostHeads);
   while (group % heads != 0) --heads;
   return heads;
-}
-
-/// Rows of `dim` elements can be loaded in fours (glsl/cache.glsl: four_of).
-bool whole(DType type, int64_t dim, int64_t row_bytes) {
-  return dim % 4 == 0 && (is_quantised(type) || row_bytes % 8 == 0);
 }
 
 /// Records a node in one of four ways, or in two of them if a step has tokens of both roles.
@@ -81,7 +76,7 @@ class Attention {
     if (tuning.splits(rows_)) {
       record_rows(kChunks, all);
       record_merge(all);
-    } else if (tuning.tile_queries > 0 && shape_.v_dim <= kMostTileMix) {
+    } else if (tuning.tile_queries > 0 && shape_.v_dim <= kMostTileMix && !chosen().given()) {
       record_tiles();
     } else {
       record_rows(1, all);
@@ -107,6 +102,8 @@ class Attention {
   /// The last slots that rows see: their own, unless the node says others.
   const Operand& last_seen() const { return call_.inputs[4].given() ? call_.inputs[4] : slots(); }
   const Operand& sinks() const { return call_.inputs[3]; }
+  /// Lists of the slots that rows see. Such rows share no keys: they are computed one by one.
+  const Operand& chosen() const { return call_.inputs[5]; }
   const Operand& y() const { return call_.outputs[0]; }
 
   Push push() const {
@@ -130,7 +127,8 @@ class Attention {
             .softcap = params_.softcap,
             .window = window(),
             .key_dim = q.size(0),
-            .chunks = call_.scratch};
+            .chunks = call_.scratch,
+            .chosen = chosen().address};
   }
 
   /// Those that follow from the cache and the node alone.
@@ -140,7 +138,8 @@ class Attention {
             .key_dim = static_cast<uint32_t>(shape_.k_dim),
             .value_dim = static_cast<uint32_t>(shape_.v_dim),
             .across = at_.k_element > 0 ? 1u : 0u,
-            .sinks = sinks().given() ? 1u : 0u};
+            .sinks = sinks().given() ? 1u : 0u,
+            .chosen = chosen().given() ? chosen().size(0) : 0u};
   }
 
   void record_rows(int64_t chunks, const Part& part) const {
@@ -173,7 +172,7 @@ class Attention {
   bool whole_queries() const {
     const Operand& q = call_.inputs[0];
     return q.address % 8 == 0 && q.value->desc.stride[1] % 8 == 0 &&
-           whole(DType::f32, shape_.k_dim, q.value->desc.stride[2]);
+           whole_rows(DType::f32, shape_.k_dim, q.value->desc.stride[2]);
   }
 
   void record_tiles() const {
@@ -182,8 +181,8 @@ class Attention {
     all.queries = call_.tuning.tile_queries;
     all.parts = handed ? 1 : shape_.v_dim > 4 * kMostMix ? 8 : 4;
     all.workgroup = all.queries * all.parts;
-    all.keys_whole = whole(kv_.k_type, shape_.k_dim, at_.k_row) ? 1 : 0;
-    all.values_whole = whole(kv_.v_type, shape_.v_dim, at_.v_row) ? 1 : 0;
+    all.keys_whole = whole_rows(kv_.k_type, shape_.k_dim, at_.k_row) ? 1 : 0;
+    all.values_whole = whole_rows(kv_.v_type, shape_.v_dim, at_.v_row) ? 1 : 0;
     all.queries_whole = handed && whole_queries() ? 1 : 0;
     call_.recorder.dispatch(handed ? "attention_handed" : "attention_tile", all, push(),
                             {shape_.heads, div_ceil<int64_t>(rows_ * group_, all.queries), 1});
@@ -193,6 +192,7 @@ class Attention {
   /// cache of float32 keeps its precision.
   std::optional<AttendTile> matrix_tile() const {
     if (!call_.tuning.matrices || call_.roles == Roles::generated) return std::nullopt;
+    if (chosen().given()) return std::nullopt;
     if (kv_.k_type == DType::f32 || kv_.v_type == DType::f32) return std::nullopt;
     return attend_tile(call_.device, call_.tuning, shape_.k_dim, shape_.v_dim, at_.k_element > 0);
   }

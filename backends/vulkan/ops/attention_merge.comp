@@ -24,7 +24,9 @@ void main() {
   const uint head = gl_WorkGroupID.y;
   const uint r = gl_WorkGroupID.z;
   if (r >= step.rows[kUpTo] || d >= kValueDim) return;
-  const uint pages = pages_seen(first_seen(uint(slots.v[r]), window), uint(last_seen.v[r]));
+  const uint slot = uint(slots.v[r]);
+  const uint pages = kChosen != 0 ? pages_seen(0, min(slot, kChosen - 1))
+                                  : pages_seen(first_seen(slot, window), uint(last_seen.v[r]));
   const uint count = (pages + chunk_pages(pages) - 1) / chunk_pages(pages);
   float most = kSinks != 0 ? sinks.v[head] : uintBitsToFloat(0xff800000u);
   float sum = kSinks != 0 ? 1.0 : 0.0;

@@ -150,8 +150,14 @@ CHECKPOINTS = {
             "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.3}}),
     "deepseek-v32": ("DeepseekV32Config", "deepseek32", LATENT | {
         "q_lora_rank": 14, "n_group": 4, "topk_group": 2, "n_shared_experts": 1,
-        "index_head_dim": 16, "index_n_heads": 2, "index_topk": 64,
+        "index_head_dim": 16, "index_n_heads": 7, "index_topk": 9,
         "rope_parameters": {**YARN, "mscale": 1.0, "mscale_all_dim": 1.0}}),
+    "glm-dsa": ("GlmMoeDsaConfig", "glm-dsa", LATENT | {
+        "q_lora_rank": 14, "n_group": 1, "topk_group": 1, "n_shared_experts": 1,
+        "num_hidden_layers": 5, "index_head_dim": 16, "index_n_heads": 7, "index_topk": 9,
+        "indexer_types": ["full", "full", "shared", "shared", "full"],
+        "max_position_embeddings": 256,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 1e6}}),
     "kimi-linear": ("KimiLinearConfig", "kimi-linear", {
         "hidden_size": 28, "intermediate_size": 40, "moe_intermediate_size": 10,
         "num_hidden_layers": 5, "num_attention_heads": 4, "num_key_value_heads": 4,

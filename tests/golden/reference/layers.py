@@ -101,10 +101,20 @@ def rotate(heads, frequencies, interleaved, magnitude=1.0):
     return rotated
 
 
-def attention(q, k, v, scale, window=0, softcap=0.0, sinks=None, chunk=0, ahead=None):
+def choose(q, k, weights, count):
+    """Which tokens a query sees: the count best of those up to its own, by small queries (tokens,
+    heads, dim) and keys (tokens, dim). → (tokens, tokens)."""
+    scores = np.einsum("qh,qhk->qk", weights, np.maximum(np.einsum("qhd,kd->qhk", q, k), 0))
+    chosen = np.zeros(scores.shape, bool)
+    for row, own in enumerate(scores):
+        chosen[row, np.argsort(-own[:row + 1], kind="stable")[:count]] = True
+    return chosen
+
+
+def attention(q, k, v, scale, window=0, softcap=0.0, sinks=None, chunk=0, ahead=None, chosen=None):
     """Causal attention; kv heads are repeated for their group. chunk: what lies before the last
-    multiple of it is not seen. ahead: (tokens, tokens), what is seen although it lies behind.
-    → (tokens, heads · value_dim)."""
+    multiple of it is not seen. ahead: (tokens, tokens), what is seen although it lies behind;
+    chosen: what is seen alone. → (tokens, heads · value_dim)."""
     tokens, heads, _ = q.shape
     k = np.repeat(k, heads // k.shape[1], axis=1)
     v = np.repeat(v, heads // v.shape[1], axis=1)
@@ -115,6 +125,8 @@ def attention(q, k, v, scale, window=0, softcap=0.0, sinks=None, chunk=0, ahead=
     visible = back >= 0
     if ahead is not None:
         visible |= ahead
+    if chosen is not None:
+        visible &= chosen
     if window:
         visible &= back < window
     if chunk:

@@ -243,8 +243,10 @@ def gemma(name):
 def deepseek2(name):
     """-v3: the tensors and keys of files made today; -v2, -lite: of files before April 2025. -flash:
     of GLM-4.7-Flash, without the gating, and a last block that predicts further tokens. mistral4:
-    softmax, and queries that grow. deepseek32: an indexer, which so few tokens do not need."""
-    mistral, sparse = name.startswith("mistral4"), name.startswith("deepseek32")
+    softmax, and queries that grow. deepseek32: an index chooses what queries see. glm-dsa: a layer
+    takes what the one before has chosen."""
+    mistral, shared = name.startswith("mistral4"), name.startswith("glm-dsa")
+    sparse = shared or name.startswith("deepseek32")
     v3, lite = mistral or sparse or "v3" in name or "flash" in name, "lite" in name
     heads, nope, rope, value, latent, q_latent = 3, 10, 8, 14, 22, 18
     keys = {"feed_forward_length": 42, "leading_dense_block_count": 1, "expert_count": 8,
@@ -272,8 +274,10 @@ def deepseek2(name):
         keys |= {"attention__temperature_scale": 0.3, "rope__scaling__factor": 4.0,
                  "rope__scaling__original_context_length": 8}
     if sparse:
-        keys |= {"attention__indexer__top_k": 2048, "attention__indexer__head_count": 2,
-                 "attention__indexer__key_length": 16}
+        keys |= {"attention__indexer__top_k": 9, "attention__indexer__head_count": 7,
+                 "attention__indexer__key_length": 18}
+    if shared:
+        keys |= {"attention__indexer__types": [True, False, True]}
     if lite:
         keys |= {"expert_shared_count": 2, "expert_weights_scale": 1.0}
     else:
@@ -300,11 +304,12 @@ def deepseek2(name):
         else:
             m.matrix(b + "attn_kv_b", heads * (nope + value), latent)
         m.matrix(b + "attn_output", m.width, heads * value)
-        if sparse:
-            m.matrix(b + "indexer.attn_q_b", 32, q_latent)
-            m.matrix(b + "indexer.attn_k", 16, m.width)
-            m.norm(b + "indexer.k_norm", 16)
-            m.matrix(b + "indexer.proj", 2, m.width)
+        if sparse and not (shared and layer == 1):
+            m.matrix(b + "indexer.attn_q_b", 7 * 18, q_latent)
+            m.matrix(b + "indexer.attn_k", 18, m.width)
+            m.norm(b + "indexer.k_norm", 18)
+            m.bias(b + "indexer.k_norm", 18)
+            m.matrix(b + "indexer.proj", 7, m.width)
         if layer == 0:
             m.feed_forward(layer, 42)
             continue
@@ -706,7 +711,8 @@ MODELS = {
     "qwen2moe-f32": qwen, "olmoe-f32": olmoe, "gemma-f32": gemma1,
     "gemma3-f32": gemma, "llama-yarn-f32": llama, "llama-linear-f32": llama, "deepseek2-v3-f32": deepseek2,
     "deepseek2-v2-f32": deepseek2, "deepseek2-lite-f32": deepseek2,
-    "deepseek2-flash-f32": deepseek2, "deepseek32-f32": deepseek2, "mistral4-f32": deepseek2,
+    "deepseek2-flash-f32": deepseek2, "deepseek32-f32": deepseek2, "glm-dsa-f32": deepseek2,
+    "mistral4-f32": deepseek2,
     "seed-oss-f32": seed_oss,
     "arcee-f32": arcee,
     "dots1-f32": dots1, "afmoe-f32": afmoe, "exaone-moe-f32": exaone_moe,

@@ -8,11 +8,11 @@ llama.cpp's converter.
 import numpy as np
 
 from . import gemma3n, gemma4, gguf, recurrent
-from .layers import (attention, geglu, inverse_frequencies, layer_norm, rms_norm, rotate, route,
+from .layers import (attention, choose, geglu, inverse_frequencies, layer_norm, rms_norm, rotate, route,
                      sigmoid, swiglu, swiglu_oai, xielu, yarn_frequencies, yarn_magnitude)
 
 # Architectures whose converter permutes q and k (or whose RoPE pairs neighbours anyway).
-LATENT = {"deepseek2", "deepseek32", "mistral4"}
+LATENT = {"deepseek2", "deepseek32", "glm-dsa", "mistral4"}
 INNER_EPS = 1e-6  # of their norms q_a and kv_a
 INTERLEAVED = LATENT | {"llama", "smollm3", "granite", "granitemoe", "glm4", "command-r",
                "cohere2", "ernie4_5", "ernie4_5-moe", "mistral3",
@@ -176,8 +176,10 @@ class Model:
         """Multi-head latent attention (DeepSeek-V2, section 2.1), keys and values written out."""
         b = f"blk.{layer}."
         tokens, rope_dims = len(x), self.rope_dims
+        chosen = None
         if self.has(b + "attn_q_a"):
             q = self.norm(self.linear(x, b + "attn_q_a"), b + "attn_q_a_norm", INNER_EPS)
+            chosen = self.chosen(x, q, layer)
             q = self.linear(q, b + "attn_q_b")
         else:
             q = self.linear(x, b + "attn_q")
@@ -200,8 +202,26 @@ class Model:
         stretched = self.key("rope.scaling.type", "none") == "yarn"
         magnitude = yarn_magnitude(self.key("rope.scaling.factor", 1.0) if stretched else 1.0,
                                    self.yarn_multiplier())
-        return self.linear(attention(q, k, v, magnitude ** 2 / np.sqrt(q.shape[2])),
+        return self.linear(attention(q, k, v, magnitude ** 2 / np.sqrt(q.shape[2]), chosen=chosen),
                            b + "attn_output")
+
+    def chosen(self, x, latent, layer):
+        """What queries see (DeepSeek-V3.2's index), or None. GLM-5.2 shares it between layers."""
+        count = self.key("attention.indexer.top_k", 0)
+        if not count:
+            return None
+        if not self.key("attention.indexer.types", [True] * self.layers)[layer]:
+            return self.last_chosen
+        b = f"blk.{layer}.indexer."
+        q = self.linear(latent, b + "attn_q_b").reshape(
+            len(x), self.key("attention.indexer.head_count"), -1)
+        k = layer_norm(self.linear(x, b + "attn_k"), self.tensors[b + "k_norm.weight"],
+                       INNER_EPS) + self.tensors[b + "k_norm.bias"]
+        frequencies, magnitude = self.rotation(layer)
+        neighbours = self.arch == "glm-dsa"
+        q, k = (rotate(heads, frequencies, neighbours, magnitude) for heads in (q, k[:, None]))
+        self.last_chosen = choose(q, k[:, 0], self.linear(x, b + "proj"), count)
+        return self.last_chosen
 
     # Feed-forward.
 

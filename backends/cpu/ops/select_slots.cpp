@@ -1,0 +1,218 @@
+// The slots that a row attends to ("lightning indexer": DeepSeek-V3.2, DeepSeek-AI 2025).
+//
+// Scores are made page by page, and the best are kept in a buffer of twice their number: when it is
+// full, the worse half goes. Among the best of some slots and the best of others are the best of
+// all: so a step of few rows cuts the slots of each into a part for each thread. No cut changes
+// what is chosen.
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <numeric>
+#include <span>
+
+#include "backends/cpu/parallel.h"
+
+namespace infer::cpu {
+namespace {
+
+constexpr int64_t kHeads = 64;     ///< that are multiplied at once
+constexpr int64_t kSplitRows = 4;  ///< steps of so few rows are cut along the slots
+
+/// A slot and its score in one number: the higher, the better.
+uint64_t ranked(float score, int64_t slot) {
+  const auto bits = std::bit_cast<uint32_t>(score + 0.0f);  // −0 is 0
+  const uint32_t ordered = bits >> 31 != 0 ? ~bits : bits | 0x80000000u;
+  return uint64_t{ordered} << 32 | ~static_cast<uint32_t>(slot);
+}
+int32_t slot_of(uint64_t ranked) { return static_cast<int32_t>(~static_cast<uint32_t>(ranked)); }
+
+/// The `count` best of what was added, in any order.
+class Best {
+ public:
+  /// `at`: room(count) numbers.
+  Best(uint64_t* at, int64_t count) : at_(at), count_(count) {}
+  static int64_t room(int64_t count) { return 2 * count; }
+
+  void add(uint64_t ranked) {
+    if (ranked <= least_) return;
+    at_[size_++] = ranked;
+    if (size_ == room(count_)) trim();
+  }
+  std::span<const uint64_t> get() {
+    trim();
+    return {at_, static_cast<size_t>(size_)};
+  }
+
+ private:
+  void trim() {
+    if (size_ <= count_) return;
+    std::nth_element(at_, at_ + count_ - 1, at_ + size_, std::greater<>());
+    least_ = at_[count_ - 1];
+    size_ = count_;
+  }
+
+  uint64_t* at_;
+  int64_t count_;
+  int64_t size_ = 0;
+  uint64_t least_ = 0;
+};
+
+/// The sizes of scratch. A thread has floats and a buffer of slots; parts of rows share the rest.
+struct Sizes {
+  int64_t heads, dim, count;
+
+  int64_t floats() const {
+    return kHeads * (dim + kPageTokens) + (kAttentionSlice + 1) * kPageTokens;
+  }
+  int64_t thread_bytes() const {
+    return round_up<int64_t>(floats() * int64_t{sizeof(float)}, 64) +
+           round_up<int64_t>(Best::room(count) * int64_t{sizeof(uint64_t)}, 64);
+  }
+  /// The best of each part of a row.
+  int64_t row_bytes(int64_t threads) const {
+    return round_up<int64_t>(threads * (count + 1) * int64_t{sizeof(uint64_t)}, 64);
+  }
+};
+
+class Selection {
+ public:
+  explicit Selection(const CpuCall& call)
+      : call_(call),
+        p_(std::get<op::SelectSlots>(call.params)),
+        at_(call.kv_layout.layers[static_cast<size_t>(p_.kv_layer)]),
+        pages_(call.pages[static_cast<size_t>(at_.kind)]),
+        ops_(*call.vec().attention),
+        q_(call.inputs[0]),
+        sizes_{q_.desc.shape[1], q_.desc.shape[0], p_.count} {
+    std::byte* own = call.scratch + call.thread * sizes_.thread_bytes();
+    queries_ = reinterpret_cast<float*>(own);
+    scores_ = queries_ + kHeads * sizes_.dim;
+    slice_ = scores_ + kHeads * kPageTokens;
+    totals_ = slice_ + kAttentionSlice * kPageTokens;
+    buffer_ = reinterpret_cast<uint64_t*>(
+        own + round_up<int64_t>(sizes_.floats() * int64_t{sizeof(float)}, 64));
+    shared_ = call.scratch + call.threads() * sizes_.thread_bytes();
+  }
+
+  void run() const {
+    if (rows() > kSplitRows || call_.threads() == 1) {
+      call_.context.pool->work().share(call_.thread, rows(), false,
+                                       [&](int64_t begin, int64_t end) {
+                                         for (int64_t r = begin; r < end; ++r)
+                                           finish(r, chosen(r, 0, pages_of(r)));
+                                       });
+      return;
+    }
+    for (int64_t r = 0; r < rows(); ++r) {
+      if (sees_all(r)) continue;
+      const Range part = split_range(pages_of(r), call_.thread, call_.threads());
+      const std::span<const uint64_t> best = chosen(r, part.begin, part.end);
+      uint64_t* to = part_of(r, call_.thread);
+      to[0] = best.size();
+      std::ranges::copy(best, to + 1);
+    }
+    call_.context.pool->barrier();
+    for (int64_t r = call_.thread; r < rows(); r += call_.threads()) {
+      Best all(buffer_, p_.count);
+      for (int64_t t = 0; t < call_.threads() && !sees_all(r); ++t) {
+        const uint64_t* from = part_of(r, t);
+        std::for_each_n(from + 1, from[0], [&](uint64_t one) { all.add(one); });
+      }
+      finish(r, all.get());
+    }
+  }
+
+ private:
+  int64_t rows() const { return q_.desc.shape[2]; }
+  int64_t slot(int64_t r) const { return *call_.inputs[2].row<int32_t>(0, r); }
+  int64_t pages_of(int64_t r) const { return slot(r) / kPageTokens + 1; }
+  bool sees_all(int64_t r) const { return slot(r) < p_.count; }
+  uint64_t* part_of(int64_t r, int64_t thread) const {
+    return reinterpret_cast<uint64_t*>(shared_ + r * sizes_.row_bytes(call_.threads())) +
+           thread * (p_.count + 1);
+  }
+
+  /// The best slots of pages [begin, end) of a row; nothing where it sees all.
+  std::span<const uint64_t> chosen(int64_t r, int64_t begin, int64_t end) const {
+    Best best(buffer_, p_.count);
+    for (int64_t page = begin; page < end && !sees_all(r); ++page) {
+      const int64_t start = page * kPageTokens;
+      const int64_t count = std::min<int64_t>(slot(r) - start + 1, kPageTokens);
+      score(r, page, static_cast<int32_t>(count), page == begin);
+      for (int64_t j = 0; j < count; ++j) best.add(ranked(totals_[j], start + j));
+    }
+    return best.get();
+  }
+
+  /// totals_ of the first `count` keys of a page. `load`: the queries are another row's so far.
+  void score(int64_t r, int64_t page, int32_t count, bool load) const {
+    const int32_t sequence = *call_.inputs[3].row<int32_t>(0, r);
+    const CacheRows keys{call_.kv.k_type,
+                         at_.k_element > 0,
+                         pages_.page(sequence, page * kPageTokens) + at_.k_offset,
+                         at_.k_row,
+                         sizes_.dim,
+                         nullptr};
+    const Visible seen{0, count};
+    Visible visible[kHeads];
+    std::fill_n(visible, kHeads, seen);
+    std::fill_n(totals_, kPageTokens, 0.0f);
+    const float* weights = call_.inputs[1].row<float>(0, r);
+    for (int64_t first = 0; first < sizes_.heads; first += kHeads) {
+      const int64_t heads = std::min(kHeads, sizes_.heads - first);
+      if (load || sizes_.heads > kHeads) {
+        for (int64_t h = 0; h < heads; ++h) {
+          std::copy_n(q_.row<float>(first + h, r), sizes_.dim, queries_ + h * sizes_.dim);
+        }
+      }
+      ops_.scores(queries_, heads, keys, visible, seen, slice_, scores_);
+      for (int64_t h = 0; h < heads; ++h) {
+        const float* scores = scores_ + h * kPageTokens;
+        const float weight = weights[first + h];
+        for (int64_t j = 0; j < count; ++j) totals_[j] += weight * std::max(scores[j], 0.0f);
+      }
+    }
+  }
+
+  void finish(int64_t r, std::span<const uint64_t> best) const {
+    int32_t* to = call_.outputs[0].row<int32_t>(0, r);
+    int32_t* end = to + best.size();
+    if (sees_all(r)) {
+      end = to + slot(r) + 1;
+      std::iota(to, end, 0);
+    } else {
+      std::ranges::transform(best, to, slot_of);
+      std::sort(to, end);
+    }
+    std::fill(end, to + p_.count, -1);
+  }
+
+  const CpuCall& call_;
+  const op::SelectSlots& p_;
+  const KvLayerLayout& at_;
+  const KvPages& pages_;
+  const AttentionOps& ops_;
+  const TensorRef& q_;
+  const Sizes sizes_;
+  float *queries_, *scores_, *slice_, *totals_;
+  uint64_t* buffer_;
+  std::byte* shared_;
+};
+
+int64_t scratch(const NodeView& node, const CpuContext& context) {
+  const auto& shape = node.input(0)->desc.shape;
+  const Sizes sizes{shape[1], shape[0], std::get<op::SelectSlots>(node.node.params).count};
+  const int64_t split = context.threads() > 1 ? std::min(shape[2], kSplitRows) : 0;
+  return sizes.thread_bytes() * context.threads() + split * sizes.row_bytes(context.threads());
+}
+
+void run(const CpuCall& call) { Selection(call).run(); }
+
+}  // namespace
+
+const CpuOp& select_slots_cpu() {
+  static const CpuOp op{OpId::SelectSlots, Sharing::whole, always_supported, scratch, run};
+  return op;
+}
+
+}  // namespace infer::cpu

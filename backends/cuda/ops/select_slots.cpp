@@ -1,0 +1,76 @@
+#include "backends/cuda/ops/select_slots.h"
+
+#include <algorithm>
+
+#include "backends/cuda/cache.h"
+#include "backends/cuda/op.h"
+
+namespace infer::cuda {
+namespace {
+
+/// Numbers of a buffer: it is trimmed about as often as it could have been filled with the best.
+int64_t room_of(int64_t count) { return 2 * count + 2 * kSelectThreads; }
+
+/// Parts of the rows of a step with up to so many.
+int64_t parts_of(int64_t rows, const Tuning& tuning) {
+  return rows <= tuning.split_rows ? kSelectParts : 1;
+}
+
+void record(const NodeCall& call) {
+  const auto& p = call.params<op::SelectSlots>();
+  const KvGeometry& kv = call.graph.kv();
+  const KvLayerLayout& at = call.kv_layout.layers[static_cast<size_t>(p.kv_layer)];
+  const Operand& q = call.inputs[0];
+  const Operand& y = call.outputs[0];
+  const int64_t dim = q.dim(0);
+  SelectSlotsParams params{};
+  params.step = call.step;
+  params.q = q.address;
+  params.weights = call.inputs[1].address;
+  params.slots = call.inputs[2].address;
+  params.sequences = call.inputs[3].address;
+  params.y = y.address;
+  params.buffers = call.scratch;
+  params.counters = call.counters;
+  params.q_strides = strides_of(q);
+  params.weights_stride = call.inputs[1].stride(2);
+  params.y_stride = y.stride(2);
+  params.heads = q.size(1);
+  params.dim = q.size(0);
+  params.kind = static_cast<uint32_t>(at.kind);
+  params.k_offset = static_cast<uint32_t>(at.k_offset);
+  params.k_row = static_cast<uint32_t>(at.k_row);
+  params.k_type = *cache_type(kv.k_type);
+  params.across = at.k_element > 0 ? 1 : 0;
+  params.whole = whole_rows(kv.k_type, dim, at.k_row) ? 1 : 0;
+  params.count = static_cast<uint32_t>(p.count);
+  params.room = static_cast<uint32_t>(room_of(p.count));
+  call.recorder.launch("select_slots", params, {parts_of(y.dim(2), call.tuning), y.dim(2), 1},
+                       kSelectThreads);
+}
+
+int64_t counters(const NodeView& node, const Tuning& tuning) {
+  return std::min(node.graph.value(node.node.outputs[0]).desc.shape[2], tuning.split_rows);
+}
+
+/// The buffers.
+int64_t scratch(const NodeView& node, const Tuning& tuning, Roles) {
+  const auto& shape = node.graph.value(node.node.outputs[0]).desc.shape;
+  const int64_t parts = parts_of(shape[2], tuning);
+  const int64_t buffers = parts == 1 ? 1 : parts + 1;
+  return shape[2] * buffers * (1 + room_of(shape[0])) * int64_t{sizeof(uint64_t)};
+}
+
+}  // namespace
+
+const CudaOp& select_slots_cuda() {
+  static const CudaOp op{.id = OpId::SelectSlots,
+                         .supports = cache_supports,
+                         .record = record,
+                         .scratch = scratch,
+                         .cache = CacheUse::reads,
+                         .counters = counters};
+  return op;
+}
+
+}  // namespace infer::cuda

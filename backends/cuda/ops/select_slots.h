@@ -1,0 +1,36 @@
+// The slots that rows attend to: a block scores the keys of a row page by page, and keeps the best
+// in a buffer, in the order of the slots. When it is full, the worse ones go.
+//
+// Steps of few rows have a block for each part of a row's pages. The last of them to end takes the
+// best of all parts. No cut changes what is chosen.
+#pragma once
+
+#include <cstdint>
+
+#include "backends/gpu/push.h"
+
+namespace infer::cuda {
+
+inline constexpr int kSelectThreads = 128;
+inline constexpr uint32_t kSelectParts = 32;
+
+/// Grid: parts of a row (kSelectParts or 1), rows.
+struct SelectSlotsParams {
+  uint64_t step, q, weights, slots, sequences, y;
+  /// u64 [1 + room, buffers, rows]: how many there are, and those; a buffer for each part and, if
+  /// there are several, one for the best of all.
+  uint64_t buffers;
+  uint64_t counters;  ///< u32 [rows]: parts that are done; 0 before and after
+  gpu::StridePush q_strides;
+  uint32_t weights_stride, y_stride;  ///< of rows
+  uint32_t heads, dim;
+  uint32_t kind;             ///< of pages
+  uint32_t k_offset, k_row;  ///< bytes
+  uint32_t k_type;           ///< CacheType
+  uint32_t across;           ///< 1: keys are transposed
+  uint32_t whole;            ///< 1: four elements of a key can be loaded at once
+  uint32_t count, room;
+};
+static_assert(sizeof(SelectSlotsParams) == 120);
+
+}  // namespace infer::cuda

@@ -1,0 +1,91 @@
+#version 460
+#include "backends/vulkan/glsl/common.glsl"
+#include "backends/vulkan/glsl/cache.glsl"
+
+// A workgroup scores the keys of a part of a row's pages, a lane a key of each page, and keeps the
+// best. With several parts select_slots_merge.comp takes the best of these.
+const uint kLanes = 64;
+layout(local_size_x = kLanes) in;
+#include "backends/vulkan/glsl/constants.glsl"
+#include "backends/vulkan/ops/select_slots.def"
+#include "backends/vulkan/glsl/best.glsl"
+
+layout(push_constant, scalar) uniform Push {
+  Step step;
+  F32 q, weights;
+  I32 slots, sequences, y;
+  uint64_t buffers;  // [1 + kRoom, kParts, rows]
+  Strides q_strides;
+  uint weights_stride, y_stride;
+  uint heads, dim;
+  uint kind;
+  uint k_offset, k_row;
+};
+
+const uint kTogether = 8;  // heads
+
+// What the key at `row` scores; across: it is every kPageTokens-th element from `token` on.
+float score(uint64_t row, uint token, uint r) {
+  float sum = 0;
+  for (uint h = 0; h < heads; h += kTogether) {
+    uint from[kTogether];
+    float products[kTogether];
+    [[unroll]] for (uint j = 0; j < kTogether; ++j) {
+      from[j] = at(q_strides, h + j < heads ? h + j : h, r);
+      products[j] = 0;
+    }
+    [[dont_unroll]] for (uint i = 0; i < dim; i += 4) {
+      vec4 k;
+      if (kAcross != 0) {
+        [[unroll]] for (uint e = 0; e < 4; ++e) {
+          k[e] = i + e < dim ? element_of(kKeyType, row, (i + e) * kPageTokens + token) : 0.0;
+        }
+      } else {
+        k = four_of(kKeyType, kWhole != 0, row, i, dim);
+      }
+      [[unroll]] for (uint e = 0; e < 4; ++e) {
+        if (kWhole == 0 && i + e >= dim) break;
+        [[unroll]] for (uint j = 0; j < kTogether; ++j) {
+          products[j] = fma(q.v[from[j] + i + e], k[e], products[j]);
+        }
+      }
+    }
+    [[unroll]] for (uint j = 0; j < kTogether; ++j) {
+      if (h + j < heads) sum = fma(weights.v[r * weights_stride + h + j], max(products[j], 0.0), sum);
+    }
+  }
+  return sum;
+}
+
+void main() {
+  const uint lane = gl_LocalInvocationIndex;
+  const uint part = gl_WorkGroupID.x;
+  const uint r = gl_WorkGroupID.y;
+  if (r >= step.rows[0]) return;
+  const uint last = uint(slots.v[r]);
+  if (last < kCount) {  // it sees all
+    for (uint i = lane; i < kCount && part == 0; i += kLanes) {
+      y.v[r * y_stride + i] = i <= last ? int(i) : -1;
+    }
+    return;
+  }
+  const uint pages = last / kPageTokens + 1;
+  const uint of_part = (pages + kParts - 1) / kParts;
+  const uint sequence = uint(sequences.v[r]);
+  start_best(buffers + uint64_t(r * kParts + part) * kBufferBytes);
+  for (uint page = part * of_part; page < min(part * of_part + of_part, pages); ++page) {
+    const uint slot = page * kPageTokens + lane;
+    uint64_t number = 0;
+    if (slot <= last) {
+      const uint64_t keys = page_of(step.kinds[kind], sequence, slot) + k_offset;
+      number = ranked(score(kAcross != 0 ? keys : keys + lane * k_row, lane, r), slot);
+    }
+    add_best(number);
+  }
+  if (kParts == 1) {
+    write_best(y, r * y_stride);
+    return;
+  }
+  trim_best();
+  if (lane == 0) best.v[0] = best_size;
+}

@@ -1,0 +1,94 @@
+// The slots that rows attend to: ops/select_slots.comp. Steps of few rows have a workgroup for each
+// part of a row's pages; no cut changes what is chosen.
+#include "backends/vulkan/cache.h"
+#include "backends/vulkan/op.h"
+
+namespace infer::vulkan {
+namespace {
+
+struct Push {
+  VkDeviceAddress step, q, weights, slots, sequences, y, buffers;
+  StridePush q_strides;
+  uint32_t weights_stride, y_stride;
+  uint32_t heads, dim;
+  uint32_t kind;
+  uint32_t k_offset, k_row;
+};
+
+/// ops/select_slots_merge.comp
+struct MergePush {
+  VkDeviceAddress step, slots, y, parts, buffers;
+  uint32_t y_stride;
+};
+
+constexpr int64_t kParts = 32;
+constexpr int64_t kLanes = 64;
+
+/// Numbers of a buffer: it is trimmed about as often as it could have been filled with the best.
+int64_t room_of(int64_t count) { return 2 * count + 2 * kLanes; }
+int64_t buffer_bytes(int64_t count) { return (1 + room_of(count)) * int64_t{sizeof(uint64_t)}; }
+/// Parts of each row in a step with up to so many.
+int64_t parts_of(int64_t rows, const Tuning& tuning) { return tuning.splits(rows) ? kParts : 1; }
+
+void record(const NodeCall& call) {
+  const auto& p = call.params<op::SelectSlots>();
+  const KvGeometry& kv = call.graph.kv();
+  const KvLayerLayout& at = call.kv_layout.layers[static_cast<size_t>(p.kv_layer)];
+  const Operand& q = call.inputs[0];
+  const Operand& weights = call.inputs[1];
+  const Operand& slots = call.inputs[2];
+  const Operand& y = call.outputs[0];
+  const int64_t rows = y.dim(2);
+  const int64_t parts = parts_of(rows, call.tuning);
+  const SelectSlotsConstants constants{
+      .key_type = *cache_type(kv.k_type),
+      .across = at.k_element > 0 ? 1u : 0u,
+      .whole = at.k_element == 0 && whole_rows(kv.k_type, q.dim(0), at.k_row) ? 1u : 0u,
+      .count = static_cast<uint32_t>(p.count),
+      .room = static_cast<uint32_t>(room_of(p.count)),
+      .parts = static_cast<uint32_t>(parts)};
+  call.recorder.dispatch("select_slots", constants,
+                         Push{.step = call.step,
+                              .q = q.address,
+                              .weights = weights.address,
+                              .slots = slots.address,
+                              .sequences = call.inputs[3].address,
+                              .y = y.address,
+                              .buffers = call.scratch,
+                              .q_strides = strides_of(q),
+                              .weights_stride = weights.stride(2),
+                              .y_stride = y.stride(2),
+                              .heads = q.size(1),
+                              .dim = q.size(0),
+                              .kind = static_cast<uint32_t>(at.kind),
+                              .k_offset = static_cast<uint32_t>(at.k_offset),
+                              .k_row = static_cast<uint32_t>(at.k_row)},
+                         {parts, rows, 1});
+  if (parts == 1) return;
+  call.recorder.barrier();
+  const auto of_parts = static_cast<uint64_t>(rows * parts * buffer_bytes(p.count));
+  call.recorder.dispatch("select_slots_merge", constants,
+                         MergePush{.step = call.step,
+                                   .slots = slots.address,
+                                   .y = y.address,
+                                   .parts = call.scratch,
+                                   .buffers = call.scratch + of_parts,
+                                   .y_stride = y.stride(2)},
+                         {rows, 1, 1});
+}
+
+/// The buffers.
+int64_t scratch(const NodeView& node, const Tuning& tuning, Roles) {
+  const auto& shape = node.graph.value(node.node.outputs[0]).desc.shape;
+  const int64_t parts = parts_of(shape[2], tuning);
+  return shape[2] * (parts == 1 ? 1 : parts + 1) * buffer_bytes(shape[0]);
+}
+
+}  // namespace
+
+const VulkanOp& select_slots_vulkan() {
+  static const VulkanOp op{OpId::SelectSlots, cache_supports, record, scratch, CacheUse::reads};
+  return op;
+}
+
+}  // namespace infer::vulkan

@@ -1,0 +1,132 @@
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "engine/ops/op.h"
+#include "engine/ops/reference.h"
+#include "engine/quant/quant.h"
+
+namespace infer {
+namespace {
+
+Result<std::vector<OutputDesc>> infer(const OpParams& params, InputDescs in, const KvGeometry& kv) {
+  INFER_CHECK_R(check_inputs("select_slots", in, 4, {0, 1, 2, 3}));
+  const auto& p = std::get<op::SelectSlots>(params);
+  const auto layer = static_cast<size_t>(p.kv_layer);
+  INFER_CHECK_R(check_shape("select_slots", layer < kv.layers.size(), "an existing layer", in));
+  const KvLayerShape& shape = kv.layers[layer];
+  const TensorDesc& q = in[0]->desc;
+  const TensorDesc& weights = in[1]->desc;
+  INFER_CHECK_R(check_shape(
+      "select_slots",
+      q.type == DType::f32 && q.shape[0] == shape.k_dim && shape.heads == 1 &&
+          weights.type == DType::f32 && weights.shape[0] == q.shape[1] && weights.shape[1] == 1 &&
+          in[2]->desc.type == DType::i32 && in[3]->desc.type == DType::i32 && p.count >= 1,
+      "q f32 [k_dim, heads, rows], weights f32 [heads, 1, rows], slots, sequences, one kv head",
+      in));
+  return std::vector{made(DType::i32, p.count, 1, *in[0])};
+}
+
+/// The key at a slot, decoded.
+std::vector<float> key_at(const RefCall& call, int32_t sequence, int32_t slot) {
+  const auto layer = static_cast<size_t>(std::get<op::SelectSlots>(call.params).kv_layer);
+  const KvLayerLayout& at = call.kv_layout.layers[layer];
+  const int64_t dim = call.kv.layers[layer].k_dim;
+  const QuantTraits& type = quant_traits(call.kv.k_type);
+  const std::byte* keys =
+      call.pages[static_cast<size_t>(at.kind)].page(sequence, slot) + at.k_offset;
+  const int64_t token = slot % kPageTokens;
+  std::vector<float> key(static_cast<size_t>(dim));
+  if (at.k_element == 0) {
+    type.decode(keys + token * at.k_row, key.data(), dim);
+    return key;
+  }
+  std::vector<std::byte> elements(static_cast<size_t>(dim * at.k_element));
+  for (int64_t i = 0; i < dim; ++i) {
+    std::memcpy(elements.data() + i * at.k_element, keys + (i * kPageTokens + token) * at.k_element,
+                static_cast<size_t>(at.k_element));
+  }
+  type.decode(elements.data(), key.data(), dim);
+  return key;
+}
+
+void reference(const RefCall& call) {
+  const auto& p = std::get<op::SelectSlots>(call.params);
+  const TensorRef& q = call.inputs[0];
+  for (int64_t r = 0; r < q.desc.shape[2]; ++r) {
+    const int32_t last = *call.inputs[2].row<int32_t>(0, r);
+    const int32_t sequence = *call.inputs[3].row<int32_t>(0, r);
+    std::vector<double> scores;
+    for (int32_t slot = 0; slot <= last; ++slot) {
+      const std::vector<float> key = key_at(call, sequence, slot);
+      double score = 0;
+      for (int64_t h = 0; h < q.desc.shape[1]; ++h) {
+        score += call.inputs[1].row<float>(0, r)[h] *
+                 std::max(0.0, dot_f64(q.row<float>(h, r), key.data(), q.desc.shape[0]));
+      }
+      scores.push_back(score);
+    }
+    std::vector<int32_t> order(scores.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::stable_sort(order, [&](int32_t a, int32_t b) {
+      return scores[static_cast<size_t>(a)] > scores[static_cast<size_t>(b)];
+    });
+    if (order.size() > static_cast<size_t>(p.count)) order.resize(static_cast<size_t>(p.count));
+    std::ranges::sort(order);
+    order.resize(static_cast<size_t>(p.count), -1);
+    std::ranges::copy(order, call.outputs[0].row<int32_t>(0, r));
+  }
+}
+
+struct Shape {
+  int64_t heads, dim;
+  int32_t count;
+  bool across = false;  ///< keys are transposed
+};
+
+void add_case(std::vector<OpCase>& all, const Shape& shape, DType type, int64_t rows,
+              int32_t sequences) {
+  OpCase c;
+  c.name = std::to_string(shape.count) + " by " + std::to_string(shape.heads) + " heads of " +
+           std::to_string(shape.dim) + " " + std::string(dtype_info(type).ident) +
+           (shape.across ? " across" : "") + " rows " + std::to_string(rows) + " sequences " +
+           std::to_string(sequences);
+  c.rows = rows;
+  c.sequences = sequences;
+  const auto dim = static_cast<int32_t>(shape.dim);
+  c.kv = {{{.heads = 1, .k_dim = dim, .v_dim = dim, .v_in_k = !shape.across}}, type, type};
+  c.build = [shape](CaseBuilder& b) {
+    GraphBuilder& g = b.graph();
+    const ValueId q = b.activations(shape.dim, shape.heads);
+    const ValueId k = b.activations(shape.dim);
+    const ValueId weights = b.activations(shape.heads);
+    const ValueId slots = g.input(StepInput::slots);
+    const ValueId sequence = g.input(StepInput::sequences);
+    g.add_all(op::KvStore{0}, {k, k, slots, sequence});
+    g.output(g.add(op::SelectSlots{0, shape.count}, {q, weights, slots, sequence}));
+  };
+  all.push_back(std::move(c));
+}
+
+void cases(std::vector<OpCase>& all) {
+  for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0}) {
+    add_case(all, {4, 32, 5}, type, 3, 2);
+    add_case(all, {8, 64, 70}, type, 130, 3);
+  }
+  add_case(all, {1, 37, 3}, DType::f16, 33, 1);  // most scores are 0: the first of equals
+  add_case(all, {3, 37, 1}, DType::f32, 70, 2);
+  add_case(all, {3, 40, 9, true}, DType::f16, 130, 2);
+  add_case(all, {64, 128, 64}, DType::f16, 130, 1);
+  add_case(all, {67, 16, 100}, DType::bf16, 1, 1);
+  add_case(all, {4, 32, 2000}, DType::f16, 33, 3);  // more than there are
+  add_case(all, {16, 32, 300}, DType::f16, 1400, 1);
+}
+
+}  // namespace
+
+const OpDef& select_slots_op() {
+  static const OpDef def{OpId::SelectSlots, "select_slots", infer, reference, cases};
+  return def;
+}
+
+}  // namespace infer

@@ -148,7 +148,7 @@ Result<std::vector<int32_t>> Conversation::new_tokens(const std::string& text) {
     const size_t most = std::min(held_.size(), all->empty() ? 0 : all->size() - 1);
     while (same < most && held_[same] == (*all)[same]) ++same;
     // An image is held whole or not at all.
-    while (same > 0 && (*all)[same] < 0 && (*all)[same - 1] < 0) --same;
+    same = begin_of_image(*all, images, same);
   }
   spoken_.clear();  // of what is held only a part is left
   if (const Status status = session_->truncate(static_cast<int64_t>(same)); !status.ok()) {

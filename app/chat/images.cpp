@@ -67,6 +67,16 @@ Result<std::string> read_image_file(const std::string& path) {
   return bytes;
 }
 
+/// The image whose tokens come first; null: none.
+const ModelImage* image_at(std::span<const int32_t> tokens, std::span<const ModelImage> images) {
+  for (const ModelImage& image : images) {
+    const std::vector<int32_t>& own = image.tokens;
+    if (own.empty() || own.size() > tokens.size()) continue;
+    if (std::ranges::equal(tokens.first(own.size()), own)) return &image;
+  }
+  return nullptr;
+}
+
 /// Contents in parts become texts, with `image` in place of each image.
 void join_parts(Json& messages, const std::string& image) {
   for (Json& message : messages) {
@@ -202,15 +212,23 @@ Result<std::string> render_with_images(const Engine& engine, const ChatTemplate&
   return render_conversation(chat_template, std::move(variables));
 }
 
+size_t begin_of_image(std::span<const int32_t> prompt, std::span<const ModelImage> images,
+                      size_t place) {
+  for (size_t i = 0; i < place;) {
+    const ModelImage* image = image_at(prompt.subspan(i), images);
+    const size_t size = image == nullptr ? 1 : image->tokens.size();
+    if (place < i + size) return i;
+    i += size;
+  }
+  return place;
+}
+
 std::vector<ModelImage> images_in(std::span<const int32_t> tokens,
                                   std::span<const ModelImage> images) {
   std::vector<ModelImage> found;
   for (size_t i = 0; i < tokens.size(); ++i) {
-    if (tokens[i] >= 0) continue;
-    const auto image = std::ranges::find_if(images, [&](const ModelImage& each) {
-      return !each.tokens.empty() && each.tokens.front() == tokens[i];
-    });
-    if (image == images.end()) continue;
+    const ModelImage* image = image_at(tokens.subspan(i), images);
+    if (image == nullptr) continue;
     found.push_back(*image);
     i += image->tokens.size() - 1;
   }

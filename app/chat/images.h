@@ -52,6 +52,10 @@ class MessageImages {
 Result<std::string> render_with_images(const Engine& engine, const ChatTemplate& chat_template,
                                        nlohmann::ordered_json variables, size_t count);
 
+/// Where the image begins that `place` is inside of, of a prompt with these images; else `place`.
+size_t begin_of_image(std::span<const int32_t> prompt, std::span<const ModelImage> images,
+                      size_t place);
+
 /// Those of the images whose tokens are in a part of a prompt, in its order.
 std::vector<ModelImage> images_in(std::span<const int32_t> tokens,
                                   std::span<const ModelImage> images);

@@ -64,8 +64,9 @@ int run_eval(EvalArgs& args) {
   if (tokens.empty()) usage("there are no tokens to evaluate");
   LoadOptions& load = args.model.load;
   if (args.chunk > 0) load.batch_rows = args.chunk;
+  constexpr int32_t kImageTokens = 4096;  // more than those of any image
   const int64_t most =
-      std::ssize(tokens) + std::ssize(args.images) * std::max(load.image_tokens, 1120);
+      std::ssize(tokens) + std::ssize(args.images) * std::max(load.image_tokens, kImageTokens);
   // A tower's image may need more rows than there are tokens.
   if (load.vision.empty()) {
     load.batch_rows = static_cast<int32_t>(std::min<int64_t>(load.batch_rows, most));

@@ -9,6 +9,21 @@ constexpr std::string_view kWhole = "hf.config.";
 /// Of drafters as vLLM's `speculators` writes them.
 constexpr std::string_view kLayerSection = "hf.config.transformer_layer_config.";
 
+/// Classes for images around several families of decoders: `model_type` of the text, its class.
+struct SeeingClass {
+  const char* seeing;
+  const char* text;
+  const char* decoder;
+};
+constexpr SeeingClass kSeeing[] = {
+    {"Mistral3ForConditionalGeneration", "mistral4", "Mistral4ForCausalLM"},
+    {"LlavaForConditionalGeneration", "mistral", "MistralForCausalLM"},
+    {"Idefics3ForConditionalGeneration", "llama", "LlamaForCausalLM"},
+    {"Idefics3ForConditionalGeneration", "VLlama3", "LlamaForCausalLM"},
+    {"SmolVLMForConditionalGeneration", "llama", "LlamaForCausalLM"},
+    {"SmolVLMForConditionalGeneration", "VLlama3", "LlamaForCausalLM"},
+};
+
 }  // namespace
 
 CheckpointConfig::CheckpointConfig(const Metadata& raw) : values_(raw) {
@@ -38,11 +53,8 @@ Result<std::string> checkpoint_class(const Metadata& raw) {
   }
   const auto type = raw.get_string("hf.config.text_config.model_type");
   const std::string text = type ? type->value_or("") : "";
-  if (names->front() == "Mistral3ForConditionalGeneration" && text == "mistral4") {
-    return "Mistral4ForCausalLM";
-  }
-  if (names->front() == "LlavaForConditionalGeneration" && text == "mistral") {
-    return "MistralForCausalLM";
+  for (const auto& [seeing, type, decoder] : kSeeing) {
+    if (names->front() == seeing && text == type) return decoder;
   }
   return names->front();
 }

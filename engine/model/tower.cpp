@@ -32,6 +32,14 @@ void Tower::read_pixels(HparamReader& r) {
   tower_.patch = r.need_int("vision.patch_size", 1, 256);
 }
 
+Result<TowerPictures> Tower::pictures(const Image& image, int64_t most) const {
+  INFER_TRY(const ImageSize size, fit({image.width, image.height}, most));
+  INFER_TRY(Image scaled, resize(image, size.width, size.height, tower_.filter));
+  TowerPictures made;
+  made.pictures.push_back(std::move(scaled));
+  return made;
+}
+
 namespace {
 
 /// Turns the view of a whole matrix; what it is then.

@@ -1,10 +1,10 @@
 // What reads images for a model: a vision tower, and the projector from it to the model's width.
 // One file each in models/towers; the build lists them (all_towers).
 //
-// A step of a tower is an image. Its rows are patches, in whatever order is best for the tower:
-// what is computed does not depend on the order, since every patch sees all others and has its
-// place as coordinates. The results are the rows that stand for the image in the model's prompt,
-// "embeddings" [width · parts, 1, results].
+// A step of a tower is a picture: an image, or a tile of it. Its rows are patches, in whatever
+// order is best for the tower: what is computed does not depend on the order, since every patch
+// sees all others and has its place as coordinates. The results are the rows that stand for the
+// image in the model's prompt, "embeddings" [width · parts, 1, results].
 #pragma once
 
 #include <array>
@@ -26,7 +26,14 @@ struct ImageSize {
   int32_t width = 0, height = 0;
 };
 
-/// An image as a tower takes it.
+/// What a tower reads of an image: a picture of it all, or tiles and perhaps a picture of it all.
+struct TowerPictures {
+  std::vector<Image> pictures;  ///< each is a step
+  /// What stands before each picture and after the last one in a model's prompt. Empty: nothing.
+  std::vector<std::string> texts;
+};
+
+/// A picture as a tower takes it.
 struct TowerStep {
   std::vector<Position> positions;         ///< by patch
   std::vector<std::vector<float>> inputs;  ///< StepInput::image by index: [patches][width]
@@ -48,6 +55,7 @@ struct TowerInfo {
   int64_t merged = 1;                                ///< patches of a side that make one result
   int64_t least_results = 1;                         ///< that an image may have
   int64_t usual_results = 1024;  ///< that one has at most, if nothing else is asked for
+  int64_t picture_results = 0;   ///< of each of an image's pictures at most; 0: of all of them
   int64_t width = 0;             ///< elements of a result for each of its parts
   int64_t parts = 1;  ///< the first replaces the embedding; the others: Model::take_images()
   /// The token of the model's vocabulary that chat templates write in an image's place, and what
@@ -69,11 +77,15 @@ class Tower : public Model {
   /// The size that an image is given before it is cut into patches: within the tower's limits, a
   /// multiple of its units. `most`: results at most. invalid_argument if there is none.
   virtual Result<ImageSize> fit(ImageSize size, int64_t most) const = 0;
+  /// What the tower reads of an image, with its texts at most `most` rows of a prompt: the image
+  /// scaled to the size of fit(), unless the tower cuts images into tiles. Errors: those of fit()
+  /// and resize().
+  virtual Result<TowerPictures> pictures(const Image& image, int64_t most) const;
   /// Patches of an image with so many results at most.
   virtual int64_t most_patches(int64_t results) const {
     return results * tower_.merged * tower_.merged;
   }
-  /// Cuts an image of such a size into patches.
+  /// Cuts one of the pictures into patches.
   virtual TowerStep lay_out(const Image& image) const = 0;
   /// A row that is no result, but stands between lines of results: [width]. Empty: none does.
   std::span<const float> line_end() const { return line_end_; }

@@ -1,6 +1,7 @@
 #include "engine/model/tower_checkpoint.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -13,8 +14,9 @@ namespace {
 
 constexpr int64_t kMaxCount = int64_t{1} << 20;
 /// What the names of a tower's tensors begin with.
-constexpr std::initializer_list<const char*> kParts = {"visual.", "vision_tower.",
-                                                       "multi_modal_projector.", "embed_vision."};
+constexpr std::initializer_list<const char*> kParts = {
+    "visual.",       "vision_tower.", "multi_modal_projector.",
+    "embed_vision.", "vision_model.", "connector."};
 constexpr const char* kRoot = "model.";
 
 std::string root_of(const WeightSource& raw) {
@@ -32,15 +34,52 @@ TowerMap::TowerMap(const WeightSource& raw)
       keys(raw.metadata().source()),
       tensors(raw, config, root_of(raw)) {}
 
-const MetaValue* TowerMap::processor(const std::string& key) const {
+std::string TowerMap::processor_key(const std::string& key) const {
   for (const char* file : {"hf.preprocessor_config.", "hf.processor_config.image_processor."}) {
-    if (const MetaValue* value = config.values().find(file + key); value != nullptr) return value;
+    if (config.values().has(file + key)) return file + key;
   }
-  return nullptr;
+  return {};
+}
+
+const MetaValue* TowerMap::processor(const std::string& key) const {
+  return config.values().find(processor_key(key));
+}
+
+int64_t TowerMap::processor_int(const std::string& key, int64_t absent, int64_t min, int64_t max) {
+  const std::string found = processor_key(key);
+  return found.empty() ? absent : config.take(config.values().get_int(found, min, max), absent);
+}
+
+double TowerMap::processor_float(const std::string& key, double absent) {
+  const std::string found = processor_key(key);
+  return found.empty() ? absent : config.take(config.values().get_float(found), absent);
+}
+
+bool TowerMap::processor_bool(const std::string& key, bool absent) {
+  const std::string found = processor_key(key);
+  return found.empty() ? absent : config.take(config.values().get_bool(found), absent);
+}
+
+void TowerMap::require_processing(int64_t filter) {
+  for (const char* key : {"do_resize", "do_rescale", "do_normalize"}) {
+    config.require(processor_bool(key, true), std::string(key) + " false");
+  }
+  const double factor = processor_float("rescale_factor", 1.0 / 255);
+  config.require(std::abs(factor * 255 - 1) < 1e-6, fmt::format("rescale_factor {}", factor));
+  const int64_t resample = processor_int("resample", filter, 0, 5);
+  config.require(resample == filter, fmt::format("resample {}", resample));
 }
 
 int64_t TowerMap::whole_int(const std::string& key, int64_t absent, int64_t min, int64_t max) {
   return config.take(config.values().get_int("hf.config." + key, min, max), absent);
+}
+
+double TowerMap::whole_float(const std::string& key, double absent) {
+  return config.take(config.values().get_float("hf.config." + key), absent);
+}
+
+std::string TowerMap::whole_string(const std::string& key, const std::string& absent) {
+  return config.take(config.values().get_string("hf.config." + key), absent);
 }
 
 void TowerMap::begin(const TowerFamily& family) {
@@ -97,6 +136,17 @@ void TowerMap::layers(const std::string& prefix, std::initializer_list<TensorNam
   }
 }
 
+void TowerMap::siglip_layers(const std::string& prefix) {
+  layers(prefix, {{"layer_norm1", "ln1"},
+                  {"layer_norm2", "ln2"},
+                  {"self_attn.q_proj", "attn_q"},
+                  {"self_attn.k_proj", "attn_k"},
+                  {"self_attn.v_proj", "attn_v"},
+                  {"self_attn.out_proj", "attn_out"},
+                  {"mlp.fc1", "ffn_up"},
+                  {"mlp.fc2", "ffn_down"}});
+}
+
 void TowerMap::tensor(const std::string& from, const std::string& to) {
   tensors.copy(from + ".weight", to + ".weight");
   tensors.copy(from + ".bias", to + ".bias");
@@ -110,6 +160,14 @@ void TowerMap::patches(const std::string& name, int64_t frames) {
     const std::string to = frame == 0 ? "v.patch_embd" : fmt::format("v.patch_embd_{}", frame);
     tensors.put_parts(to + ".weight", {all.sliced(1, frame, 1)}, {kColours * area, width_});
   }
+  tensors.copy(name + ".bias", "v.patch_embd.bias");
+}
+
+void TowerMap::pixel_patches(const std::string& name) {
+  constexpr int64_t kColours = 3;
+  const int64_t area = patch_ * patch_;
+  const TensorView all = tensors.view(name + ".weight", {kColours, area, width_});
+  tensors.put_parts("v.patch_embd.weight", {all.swapped(0, 1)}, {kColours * area, width_});
   tensors.copy(name + ".bias", "v.patch_embd.bias");
 }
 

@@ -39,15 +39,28 @@ class TowerMap {
   void begin(const TowerFamily& family);
   /// How many pixels an image may have, where preprocessor_config.json says it.
   void pixel_limits();
-  /// A number beside `vision_config`.
+  /// Refuses a preprocessor_config.json by which values of pixels are not made as here, or images
+  /// not scaled by this filter, a number of Pillow's.
+  void require_processing(int64_t filter);
+  /// What preprocessor_config.json says.
+  int64_t processor_int(const std::string& key, int64_t absent, int64_t min, int64_t max);
+  double processor_float(const std::string& key, double absent);
+  bool processor_bool(const std::string& key, bool absent);
+  /// Numbers and a text beside `vision_config`.
   int64_t whole_int(const std::string& key, int64_t absent, int64_t min, int64_t max);
+  double whole_float(const std::string& key, double absent);
+  std::string whole_string(const std::string& key, const std::string& absent);
 
   /// Tensors of every layer, "<prefix><layer>.<from>", with their biases.
   void layers(const std::string& prefix, std::initializer_list<TensorName> names);
+  /// The same of layers as SigLIP's.
+  void siglip_layers(const std::string& prefix);
   /// One tensor with its bias.
   void tensor(const std::string& from, const std::string& to);
   /// The kernels of patches as matrices, of so many images of a video, with their bias.
   void patches(const std::string& name, int64_t frames);
+  /// The same of one image, where the colours of a pixel lie together.
+  void pixel_patches(const std::string& name);
 
   int64_t layer_count() const { return layers_; }
   int64_t width() const { return width_; }
@@ -58,7 +71,9 @@ class TowerMap {
   Result<std::unique_ptr<WeightSource>> result(std::unique_ptr<WeightSource> raw);
 
  private:
-  /// What the image processor's configuration has under this key; null: nothing.
+  /// The whole name of a key of the image processor's configuration; empty: it does not have it.
+  std::string processor_key(const std::string& key) const;
+  /// What it has under this key; null: nothing.
   const MetaValue* processor(const std::string& key) const;
 
   int64_t layers_ = 0;

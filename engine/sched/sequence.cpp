@@ -22,7 +22,7 @@ void Sequence::append_given(std::span<const int32_t> given, bool few,
   tokens.insert(tokens.end(), given.begin(), given.end());
   size_t at = begin;
   for (const ModelImage& image : given_images) {
-    while (at < tokens.size() && tokens[at] >= 0) ++at;
+    while (at < tokens.size() && !image.rows->begins(std::span(tokens).subspan(at))) ++at;
     images.push_back({static_cast<int64_t>(at), image.rows->count(), image.rows});
     at += image.rows->tokens.size();
   }
@@ -43,7 +43,6 @@ void Sequence::cut(size_t length) {
 }
 
 bool Sequence::within_image(int64_t token) const {
-  if (tokens[static_cast<size_t>(token)] >= 0) return false;
   return std::ranges::any_of(images, [&](const PlacedImage& image) {
     return token >= image.first && token + 1 < image.first + image.count;
   });

@@ -163,6 +163,8 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   std::vector<float> adapter_factors(std::span<const float> given) const;
   /// Loads what reads images.
   Status load_images();
+  /// TowerPictures::texts as tokens.
+  Result<std::vector<int32_t>> picture_text(const std::string& text) const;
   /// The vectors of a text of these tokens, which the model takes (Engine::longest_text()): as it
   /// makes them, not normalised. Any thread.
   Result<Embeddings> embed_tokens(std::vector<int32_t> tokens);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/core/file.h"
 #include "engine/session/engine_impl.h"
 #include "engine/session/fingerprint.h"
 
@@ -35,6 +36,21 @@ Status Engine::Impl::load_images() {
   INFER_TRY_S(const uint64_t seed, weights_fingerprint(*opened.tower->source));
   INFER_TRY_S(images, ImageReader::create(*opened.tower, opened.device_list(), seed));
   return {};
+}
+
+Result<std::vector<int32_t>> Engine::Impl::picture_text(const std::string& text) const {
+  if (text.empty()) return std::vector<int32_t>();
+  EncodeOptions form;
+  form.parse_special = true;
+  form.add_special = false;
+  // Between marks of images, as it stands in a prompt.
+  INFER_TRY(std::vector<int32_t> tokens, tokenizer->encode(image_mark + text + image_mark, form));
+  if (tokens.size() < 2) {
+    return fail(StatusCode::internal, "the text '{}' has no tokens", printable(text));
+  }
+  tokens.pop_back();
+  tokens.erase(tokens.begin());
+  return tokens;
 }
 
 bool Engine::reads_images() const {
@@ -72,7 +88,9 @@ Result<ModelImage> Engine::read_image(std::span<const std::byte> file, std::stri
     Result<std::shared_ptr<const ImageRows>> rows =
         fail(StatusCode::device, "{}: a device has failed, and images are not read any more", name);
     if (tower) {
-      INFER_TRY(const ReadyImage ready, prepare_image(*tower, file, name));
+      INFER_TRY(const ReadyImage ready, prepare_image(*tower, file, name, [&](const auto& text) {
+                  return impl_->picture_text(text);
+                }));
       impl_->thread->call([&] {
         const Status computed = guarded([&]() -> Status {
           if (!impl_->images) return {};  // the tower has no room on the CPU

@@ -53,12 +53,6 @@ Status check(const GenerateOptions& options, int64_t vocabulary) {
   return {};
 }
 
-/// Whether an image's tokens come next.
-bool begins_with(std::span<const int32_t> tokens, const ModelImage& image) {
-  const std::vector<int32_t>& own = image.rows->tokens;
-  return tokens.size() >= own.size() && std::ranges::equal(tokens.first(own.size()), own);
-}
-
 }  // namespace
 
 struct Session::Impl {
@@ -124,7 +118,7 @@ struct Session::Impl {
     }
     const int64_t vocabulary = info.vocabulary;
     for (size_t i = 0; i < tokens.size(); ++i) {
-      if (!images.empty() && begins_with(tokens.subspan(i), images.front())) {
+      if (!images.empty() && images.front().rows->begins(tokens.subspan(i))) {
         i += images.front().rows->tokens.size() - 1;
         images = images.subspan(1);
         continue;

@@ -24,15 +24,20 @@ int64_t OpenedTower::kept_bytes() const {
 }
 
 Result<ReadyImage> prepare_image(const OpenedTower& opened, std::span<const std::byte> file,
-                                 std::string_view name) {
+                                 std::string_view name, const PictureTextFn& tokens_of) {
   ReadyImage ready;
-  INFER_TRY(Image image, decode_image(file, name));
-  const Result<ImageSize> size = opened.tower->fit({image.width, image.height}, opened.most_rows);
-  if (!size) return fail(size.error().code(), "{}: {}", name, size.error().message());
-  INFER_TRY(ready.image, resize(image, size->width, size->height, opened.tower->tower().filter));
-  const int32_t sides[] = {ready.image.width, ready.image.height};
-  const uint64_t seed = XXH3_64bits(sides, sizeof(sides));
-  ready.hash = XXH3_64bits_withSeed(ready.image.rgb.data(), ready.image.rgb.size(), seed);
+  INFER_TRY(const Image image, decode_image(file, name));
+  Result<TowerPictures> made = opened.tower->pictures(image, opened.most_rows);
+  if (!made) return fail(made.error().code(), "{}: {}", name, made.error().message());
+  ready.pictures = std::move(made->pictures);
+  for (const std::string& text : made->texts) {
+    INFER_TRY(ready.texts.emplace_back(), tokens_of(text));
+  }
+  for (const Image& picture : ready.pictures) {
+    const int32_t sides[] = {picture.width, picture.height};
+    const uint64_t seed = XXH3_64bits_withSeed(sides, sizeof(sides), ready.hash);
+    ready.hash = XXH3_64bits_withSeed(picture.rgb.data(), picture.rgb.size(), seed);
+  }
   return ready;
 }
 
@@ -51,7 +56,27 @@ Result<std::shared_ptr<const ImageRows>> ImageReader::read(const ReadyImage& ima
     return kept_.back().rows;
   }
   const TowerInfo& tower = opened_.tower->tower();
-  TowerStep step = opened_.tower->lay_out(image.image);
+  auto rows = std::make_shared<ImageRows>();
+  rows->axes = tower.axes;
+  rows->width = tower.width;
+  rows->parts = tower.parts;
+  const auto add_text = [&](size_t i) {
+    if (i >= image.texts.size()) return;
+    rows->tokens.insert(rows->tokens.end(), image.texts[i].begin(), image.texts[i].end());
+    rows->values.resize(rows->tokens.size() * static_cast<size_t>(tower.width * tower.parts));
+  };
+  for (size_t i = 0; i < image.pictures.size(); ++i) {
+    add_text(i);
+    INFER_CHECK_R(add_picture(image.pictures[i], image.hash ^ seed_, *rows));
+  }
+  add_text(image.pictures.size());
+  std::shared_ptr<const ImageRows> read = std::move(rows);
+  keep({image.hash, read});
+  return read;
+}
+
+Status ImageReader::add_picture(const Image& picture, uint64_t hash, ImageRows& rows) {
+  TowerStep step = opened_.tower->lay_out(picture);
   const auto patches = static_cast<int32_t>(step.positions.size());
   StepBatch batch;
   batch.tokens.assign(step.positions.size(), 0);
@@ -69,27 +94,22 @@ Result<std::shared_ptr<const ImageRows>> ImageReader::read(const ReadyImage& ima
   for (int64_t i = 1; i <= more; ++i) {
     batch.more_output_rows.push_back(std::move(step.output_rows[static_cast<size_t>(i)]));
   }
-  INFER_TRY(const std::span<const float> values, executor_->run(batch));
-  auto rows = std::make_shared<ImageRows>();
-  rows->columns = step.grid.width;
-  rows->axes = tower.axes;
-  rows->width = tower.width;
-  rows->parts = tower.parts;
-  const auto width = static_cast<size_t>(tower.width * tower.parts);
+  INFER_TRY_S(const std::span<const float> values, executor_->run(batch));
+  rows.columns = step.grid.width;
+  const auto width = static_cast<size_t>(rows.width * rows.parts);
   const std::span<const float> other = opened_.tower->line_end();
-  rows->values.reserve(width * std::max(step.rows.size(), batch.output_rows.size()));
+  const size_t made = std::max(step.rows.size(), batch.output_rows.size());
+  rows.values.reserve(rows.values.size() + width * made);
   for (const int32_t result : step.rows) {
     const std::span<const float> row =
         result < 0 ? other : values.subspan(static_cast<size_t>(result) * width, width);
-    rows->values.insert(rows->values.end(), row.begin(), row.end());
+    rows.values.insert(rows.values.end(), row.begin(), row.end());
   }
-  if (step.rows.empty()) rows->values.assign(values.begin(), values.end());
-  for (size_t row = 0; row < rows->values.size() / width; ++row) {
-    rows->tokens.push_back(token_of(image.hash ^ seed_, static_cast<int64_t>(row)));
+  if (step.rows.empty()) rows.values.insert(rows.values.end(), values.begin(), values.end());
+  while (rows.tokens.size() < rows.values.size() / width) {
+    rows.tokens.push_back(token_of(hash, rows.count()));
   }
-  std::shared_ptr<const ImageRows> read = std::move(rows);
-  keep({image.hash, read});
-  return read;
+  return {};
 }
 
 /// Lets go of the oldest ones that there is no room for.

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -31,14 +33,19 @@ struct OpenedTower {
 
 /// An image that is ready for a tower.
 struct ReadyImage {
-  Image image;  ///< of a size that Tower::fit() gave
+  std::vector<Image> pictures;  ///< of TowerPictures
+  /// TowerPictures::texts as tokens.
+  std::vector<std::vector<int32_t>> texts;
   uint64_t hash = 0;
 };
 
-/// Decodes a PNG, JPEG or WebP file and scales the image for the tower. Any thread. `name` begins
-/// messages. Errors: those of decode_image() and Tower::fit().
+/// The tokens of a text that stands before, between or after pictures.
+using PictureTextFn = std::function<Result<std::vector<int32_t>>(const std::string& text)>;
+
+/// Decodes a PNG, JPEG or WebP file and makes of the image what the tower reads. Any thread. `name`
+/// begins messages. Errors: those of decode_image(), Tower::pictures() and `tokens_of`.
 Result<ReadyImage> prepare_image(const OpenedTower& opened, std::span<const std::byte> file,
-                                 std::string_view name);
+                                 std::string_view name, const PictureTextFn& tokens_of);
 
 /// Not thread-safe. Keeps the images that were read last, up to OpenedTower::kept_bytes().
 class ImageReader {
@@ -64,6 +71,8 @@ class ImageReader {
     uint64_t hash;
     std::shared_ptr<const ImageRows> rows;
   };
+  /// Adds a picture's rows.
+  Status add_picture(const Image& picture, uint64_t hash, ImageRows& rows);
   void keep(const Kept& image);
 
   const OpenedTower& opened_;

@@ -91,14 +91,7 @@ void map(TowerMap& m) {
   if (!m.tensors.has(tower + "post_layernorm.weight")) tower = "vision_tower.";
   m.patches(tower + "embeddings.patch_embedding", 1);
   m.tensors.copy(tower + "embeddings.position_embedding.weight", "v.position_embd.weight");
-  m.layers(tower + "encoder.layers.", {{"layer_norm1", "ln1"},
-                                       {"layer_norm2", "ln2"},
-                                       {"self_attn.q_proj", "attn_q"},
-                                       {"self_attn.k_proj", "attn_k"},
-                                       {"self_attn.v_proj", "attn_v"},
-                                       {"self_attn.out_proj", "attn_out"},
-                                       {"mlp.fc1", "ffn_up"},
-                                       {"mlp.fc2", "ffn_down"}});
+  m.siglip_layers(tower + "encoder.layers.");
   m.tensor(tower + "post_layernorm", "v.post_ln");
   m.tensors.ignore_prefix(tower + "head.");  // makes one vector of an image
   m.tensors.copy("multi_modal_projector.mm_soft_emb_norm.weight", "mm.soft_emb_norm.weight",

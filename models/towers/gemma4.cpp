@@ -204,12 +204,7 @@ void map(TowerMap& m) {
   m.keys.set_int("vision.projector.scale_factor",
                  m.config.get_int("pooling_kernel_size", 3, 1, 64));
   const std::string tower = "vision_tower.";
-  // The colours of a pixel lie together, and become those of a patch one after the other.
-  constexpr int64_t kColours = 3;
-  const int64_t area = m.patch() * m.patch();
-  const TensorView kernel =
-      m.tensors.view(tower + "patch_embedder.input_proj.weight", {kColours, area, m.width()});
-  m.tensors.put_parts("v.patch_embd.weight", {kernel.swapped(0, 1)}, {kColours * area, m.width()});
+  m.pixel_patches(tower + "patch_embedder.input_proj");
   m.tensors.copy(tower + "patch_embedder.position_embedding_table", "v.position_embd.weight");
   const std::initializer_list<TensorName> products = {
       {"self_attn.q_proj", "attn_q"}, {"self_attn.k_proj", "attn_k"},

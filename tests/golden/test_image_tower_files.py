@@ -18,6 +18,7 @@ if not os.environ.get("INFER_BIN"):
 
 KINDS = {  # text, tower, the token of an image, its size
     "gemma3": (make_towers.gemma3_text, make_towers.gemma3_tower, "<start_of_image>", (32, 32)),
+    "idefics3": (make_towers.llama_text, make_towers.idefics3_tower, "<image>", (24, 16)),
     "mistral3": (make_towers.mistral3_text, make_towers.pixtral_tower, "[IMG]", (24, 16)),
     "gemma4": (make_towers.gemma4_text, make_towers.gemma4_tower, "<|image|>", (48, 48)),
     "gemma4-large": (lambda: make_towers.gemma4_text(True),
@@ -183,7 +184,16 @@ def test_images_of_gemma3_are_of_whole_results(tmp_path):
         pair.refuses(metadata | {"clip.vision." + key: value}, tensors, "image_size")
 
 
-@pytest.mark.parametrize("name", ["gemma3", "mistral3", "gemma4"])
+def test_pictures_of_idefics3_are_of_whole_results(tmp_path):
+    pair = Pair(tmp_path, "idefics3")
+    metadata, tensors = pair.tower()
+    for key, values in {"image_size": (0, 12, 18, 1 << 20), "projector.scale_factor": (0, 3, 65),
+                        "preproc_image_size": (0, 1 << 30)}.items():
+        for value in values:
+            pair.refuses(metadata | {"clip.vision." + key: value}, tensors, "clip.vision.")
+
+
+@pytest.mark.parametrize("name", ["gemma3", "idefics3", "mistral3", "gemma4"])
 def test_the_models_vocabulary_has_no_token_for_images(tmp_path, name):
     pair = Pair(tmp_path, name)
     text, _, mark, _ = KINDS[name]

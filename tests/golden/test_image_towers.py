@@ -1,4 +1,4 @@
-"""Images in prompts of Gemma 3, Pixtral, Mistral Small 3.1 and Gemma 4: what the engine computes,
+"""Images in prompts of Gemma 3, Idefics3, Pixtral, Mistral Small 3.1 and Gemma 4: what the engine computes,
 against the references in float64, and from run to run. The models are made here."""
 
 import json
@@ -13,7 +13,7 @@ import pytest
 np = pytest.importorskip("numpy")
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
 
-from tests.golden.reference import gguf, make_towers, png, towers  # noqa: E402
+from tests.golden.reference import gguf, make_towers, png, tiled_towers, towers  # noqa: E402
 from tests.golden.reference.model import nmse  # noqa: E402
 
 if not os.environ.get("INFER_BIN"):
@@ -31,11 +31,16 @@ def kind(text, tower, model, shown, sizes, most=0):
     return SimpleNamespace(text=text, tower=tower, model=model, shown=shown, sizes=sizes, most=most)
 
 
+TILED_SIZES = [(48, 16), (16, 48), (48, 32), (21, 30), (16, 16)]
 GEMMA4_SHOWN = ["<|image>", "<|image|>", "<image|>"]
 MISTRAL_SIZES = [(96, 8), (8, 96), (64, 48), (40, 40), (8, 8)]
 KINDS = {
     "gemma3": kind(make_towers.gemma3_text, make_towers.gemma3_tower, towers.Gemma3,
                    ["<start_of_image>", "<end_of_image>"], [SQUARE] * 5),
+    "idefics3": kind(make_towers.llama_text, make_towers.idefics3_tower, tiled_towers.Idefics3,
+                     ["<image>"], TILED_SIZES),
+    "idefics3-uncut": kind(make_towers.llama_text, lambda: make_towers.idefics3_tower(
+        side=24, edge=24, merged=3), tiled_towers.Idefics3, ["<image>"], TILED_SIZES),
     "mistral3": kind(make_towers.mistral3_text, make_towers.pixtral_tower, towers.Mistral3,
                      ["[IMG]", "[IMG_END]"], MISTRAL_SIZES),
     "mistral3-without-break": kind(
@@ -143,7 +148,7 @@ def test_images_are_longer_than_windows(made):
     reference, tokens = made.reference, prompt(made, [5, 9], None, [70])
     exact = expected(made, tokens, [2])
     rows = len(reference.placed)
-    if made.reference.arch == "mistral3":
+    if reference.key("attention.sliding_window", 0) == 0:
         assert reference.ahead is None
         return
     window = reference.key("attention.sliding_window")
@@ -333,6 +338,25 @@ SIZES = [(64, 48), (70, 50), (10, 10), (1, 1), (300, 200), (1000, 30), (7, 500),
 @only("gemma3")
 def test_images_of_gemma3_are_of_one_size(made):
     assert [tokens_of(made, size) for size in SIZES] == [16] * len(SIZES)
+
+
+@only("idefics3")
+def test_images_of_idefics3_are_cut(made):
+    """The longer side becomes 48 pixels, 3 tiles; less, if there are to be fewer tokens."""
+    tower = made.reference.tower
+    count = lambda columns, rows: 7 if columns * rows == 1 else columns * rows * 6 + rows + 8
+    for size in SIZES:
+        grids = [tower.sizes(*size, edge)[1] for edge in (48, 32, 16)]
+        assert tokens_of(made, size) == count(*grids[0]), size
+        for most in (7, 20, 27, 34, 60):
+            fitting = next(grid for grid in grids if count(*grid) - (grid != (1, 1)) <= most)
+            assert tokens_of(made, size, "--image-max-tokens", most) == count(*fitting), size
+
+
+@only("idefics3")
+def test_an_image_has_at_least_the_tokens_of_a_picture(made):
+    text = evaluate(made, prompt(made, None), [2], "--image-max-tokens", 6, code=4)
+    assert "tower.gguf" in text and "at least 7" in text, text
 
 
 @only("mistral3", "pixtral")

@@ -28,6 +28,8 @@ KINDS = {  # text, tower, its checkpoint, the token of an image, the size of one
                 tower_checkpoints.qwen2, "<|image_pad|>", (24, 40)),
     "gemma3": (make_towers.gemma3_text, make_towers.gemma3_tower, tower_checkpoints.gemma3,
                "<start_of_image>", (32, 32)),
+    "idefics3": (make_towers.llama_text, make_towers.idefics3_tower, tower_checkpoints.idefics3,
+                 "<image>", (40, 24)),
     "mistral3": (make_towers.mistral3_text, lambda: make_towers.pixtral_tower(break_row=False),
                  tower_checkpoints.pixtral, "[IMG]", (64, 48)),
     "pixtral": (make_towers.mistral3_text,
@@ -221,6 +223,33 @@ def test_pixtral_is_a_llava(pair):
 def test_features_of_another_layer(pair):
     pair.checkpoint.config["vision_feature_layer"] = -2
     pair.refused("vision_feature_layer")
+
+
+@only("idefics3")
+def test_processing_that_is_not_done(pair):
+    m = pair.checkpoint
+    usual = dict(m.processor)
+    for key, wrong in {"do_resize": False, "do_rescale": False, "do_normalize": False,
+                       "rescale_factor": 1.0, "resample": 3,
+                       "max_image_size": {"longest_edge": 20}}.items():
+        m.processor = usual | {key: wrong}
+        pair.refused(key)
+
+
+@only("idefics3")
+@pytest.mark.parametrize("key", ["size", "max_image_size"])
+def test_sides_of_images_and_tiles(pair, key):
+    for wrong in (0, -16, 1 << 40, "long", 1.5):
+        pair.checkpoint.processor[key] = {"longest_edge": wrong}
+        pair.refused(f"{key}.longest_edge")
+
+
+@only("idefics3")
+def test_results_are_of_whole_squares(pair):
+    pair.checkpoint.config["scale_factor"] = 3
+    pair.refused("image_size", "multiple of 12")
+    pair.checkpoint.config["scale_factor"] = 0
+    pair.refused("scale_factor")
 
 
 def test_other_directories(pair):

@@ -206,6 +206,18 @@ TEST_CASE("images are found in a part of a prompt by their tokens") {
   CHECK(images_in(std::vector{-5}, {}).empty());
 }
 
+TEST_CASE("an image with texts between its pictures is held whole or not at all") {
+  const std::vector<ModelImage> images{ModelImage{{3, -5, -6, 4, -7, 3}, nullptr},
+                                       ModelImage{{3, -5, -8}, nullptr}};
+  const std::vector<int32_t> prompt{1, 3, 3, -5, -6, 4, -7, 3, 3, -5, -8, 2};
+  const std::vector<size_t> expected{0, 1, 2, 2, 2, 2, 2, 2, 8, 8, 8, 11, 12};
+  for (size_t place = 0; place < expected.size(); ++place) {
+    CHECK(begin_of_image(prompt, images, place) == expected[place]);
+  }
+  CHECK(images_in(prompt, images).size() == 2);
+  CHECK(begin_of_image(prompt, {}, 5) == 5);
+}
+
 TEST_CASE("a conversation shows images, and a further turn computes what is new") {
   const auto engine = load_seeing();
   auto opened = Conversation::open(*engine, "", Json::object());

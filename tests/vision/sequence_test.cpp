@@ -98,6 +98,30 @@ TEST_CASE("results of towers without axes have places of their own in the text")
   CHECK(positions(sequence) == expected);
 }
 
+TEST_CASE("an image may have tokens of the vocabulary before, between and behind its pictures") {
+  const ModelImage image = image_of(2, 3, -1, false);
+  auto rows = std::make_shared<ImageRows>(*image.rows);
+  rows->tokens = joined({{5, 6}, image.tokens, {5, 7}, {-20, -21}, {5}});
+  const ModelImage tiled{rows->tokens, rows};
+  // What comes before begins as the image does.
+  Sequence sequence;
+  sequence.append_given(joined({{5}, {5, 6}, {9}, tiled.tokens, tiled.tokens, {5}}), false,
+                        std::vector{tiled, tiled});
+  REQUIRE(sequence.images.size() == 2);
+  CHECK(sequence.images[0].first == 4);
+  CHECK(sequence.images[1].first == 4 + rows->count());
+  for (int64_t i = 0; i < std::ssize(sequence.tokens); ++i) {
+    const int64_t row = i - 4;
+    const bool outside = row < 0 || row >= 2 * rows->count();
+    CHECK(sequence.within_image(i) == (!outside && (row + 1) % rows->count() != 0));
+  }
+  sequence.cut(static_cast<size_t>(4 + rows->count() + 1));
+  REQUIRE(sequence.images.size() == 2);
+  CHECK(sequence.images[1].count == 1);
+  sequence.cut(static_cast<size_t>(4 + rows->count()));
+  CHECK(sequence.images.size() == 1);
+}
+
 TEST_CASE("further turns bring further images") {
   const ModelImage one = image_of(2, 3, -1);
   const ModelImage two = image_of(2, 2, -50);

@@ -586,7 +586,8 @@ INFER_API int infer_engine_reads_images(const infer_engine* engine);
 INFER_API infer_status infer_image_read(infer_engine* engine, const void* file, size_t size,
                                         const char* name, infer_image** image);
 INFER_API void infer_image_free(infer_image* image);
-/* What stands for it in a prompt, each below 0; valid as long as the image. */
+/* What stands for it in a prompt; valid as long as the image. What the model sees of it is below 0,
+ * tokens between tiles of it are of the vocabulary. */
 INFER_API const int32_t* infer_image_tokens(const infer_image* image, size_t* count);
 /* What stands in a text for an image: a place for it. Empty: the engine reads no images. */
 INFER_API const char* infer_engine_image_text(const infer_engine* engine);

@@ -424,8 +424,8 @@ enum class ContextOverflow {
 struct ImageRows;
 /// An image that a model has read (Engine::read_image()). Copies share what was computed.
 struct ModelImage {
-  /// What stands for it in a prompt, one after the other; each is below 0. Equal images have equal
-  /// tokens.
+  /// What stands for it in a prompt, one after the other. What the model sees of it is below 0;
+  /// between tiles of it there may be tokens of the vocabulary. Equal images have equal tokens.
   std::vector<int32_t> tokens;
   std::shared_ptr<const ImageRows> rows;  ///< not part of the API
 };

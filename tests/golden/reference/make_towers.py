@@ -34,7 +34,7 @@ def spelling(m, special, shown):
     keys |= vocabulary(special, shown)
     count = len(keys["tokenizer.ggml.tokens"])
     keys[keys["general.architecture"] + ".vocab_size"] = count
-    for name in ("token_embd.weight", "per_layer_token_embd.weight"):
+    for name in ("token_embd.weight", "per_layer_token_embd.weight", "output.weight"):
         if name in m.tensors:
             m.tensors[name] = m.rng.normal(0, 0.4, (count, m.tensors[name].shape[1]))
     return keys, m.tensors
@@ -54,6 +54,13 @@ def gemma4_text(large=False):
     """large: images see themselves in layers with a window, and layers take nothing of tokens."""
     return spelling(make_golden.gemma4("gemma4-moe-sees" if large else "gemma4-sees"),
                     ["<|image>", "<|image|>", "<image|>"], "<|image|>")
+
+
+def llama_text():
+    """Of Idefics3, with the names of up to 3 x 3 tiles."""
+    names = ["<image>", "<fake_token_around_image>", "<global-img>"]
+    names += [f"<row_{row}_col_{column}>" for row in (1, 2, 3) for column in (1, 2, 3)]
+    return spelling(make_golden.llama("llama-f32"), names, "<image>")
 
 
 def tower_keys(projector, width, **keys):
@@ -124,6 +131,18 @@ def gemma3_tower(width=30, seed=11):
     m.norm("mm.soft_emb_norm", SEES)
     projection = m.rng.normal(0, 1.5 / np.sqrt(SEES), (SEES, width))
     m.tensors["mm.input_projection.weight"] = projection.astype(np.float16)
+    return metadata, m.tensors
+
+
+def idefics3_tower(width=30, side=16, edge=48, merged=2, seed=14):
+    metadata = tower_keys("idefics3", width, image_size=side, preproc_image_size=edge,
+                          projector__scale_factor=merged) | {"clip.use_gelu": True}
+    m = Parts(seed)
+    encoder(m, bias=True, parts=["up"], norm_bias=True)
+    m.tensors["v.patch_embd.bias"] = m.rng.normal(0, 0.2, SEES)
+    m.tensors["v.position_embd.weight"] = m.rng.normal(0, 0.4, ((side // PATCH) ** 2, SEES))
+    m.norm("v.post_ln", SEES, bias=True)
+    m.matrix("mm.model.fc", width, SEES * merged ** 2, gain=1.5)
     return metadata, m.tensors
 
 

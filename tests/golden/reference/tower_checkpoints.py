@@ -140,6 +140,23 @@ def gemma3(keys, tensors):
     return m
 
 
+def idefics3(keys, tensors):
+    m = Checkpoint(keys, tensors, "Idefics3ForConditionalGeneration")
+    m.usual()
+    side = m.key("image_size")
+    m.says(image_size=side)
+    m.config["scale_factor"] = m.key("projector.scale_factor")
+    m.processor |= {"size": {"longest_edge": m.key("preproc_image_size")},
+                    "max_image_size": {"longest_edge": side}, "resample": 1}
+    v = "vision_model."
+    m.take("v.patch_embd", v + "embeddings.patch_embedding")
+    m.take("v.position_embd", v + "embeddings.position_embedding")
+    m.blocks(v + "encoder.layers.", SIGLIP_BLOCK)
+    m.take("v.post_ln", v + "post_layernorm")
+    m.take("mm.model.fc", "connector.modality_projection.proj")
+    return m
+
+
 def pixtral(keys, tensors):
     m = Checkpoint(keys, tensors, "Mistral3ForConditionalGeneration")
     m.usual()

@@ -22,6 +22,12 @@ constexpr SeeingClass kSeeing[] = {
     {"Idefics3ForConditionalGeneration", "VLlama3", "LlamaForCausalLM"},
     {"SmolVLMForConditionalGeneration", "llama", "LlamaForCausalLM"},
     {"SmolVLMForConditionalGeneration", "VLlama3", "LlamaForCausalLM"},
+    {"Lfm2VlForConditionalGeneration", "lfm2", "Lfm2ForCausalLM"},
+    {"Lfm2VlForConditionalGeneration", "lfm2_moe", "Lfm2MoeForCausalLM"},
+    {"InternVLForConditionalGeneration", "qwen2", "Qwen2ForCausalLM"},
+    {"InternVLForConditionalGeneration", "qwen3", "Qwen3ForCausalLM"},
+    {"InternVLForConditionalGeneration", "qwen3_moe", "Qwen3MoeForCausalLM"},
+    {"InternVLForConditionalGeneration", "llama", "LlamaForCausalLM"},
 };
 
 }  // namespace
@@ -113,6 +119,11 @@ const std::vector<std::string>* CheckpointConfig::get_strings(const std::string&
   if (found) return *found;
   fail_with(found.error());
   return nullptr;
+}
+
+void CheckpointConfig::make_square(const std::string& name) {
+  const std::vector<int64_t> sides = get_ints(name);
+  if (sides.size() == 2 && sides[0] == sides[1]) values_.set(key(name), sides[0]);
 }
 
 void CheckpointConfig::assume(const std::string& name, MetaValue value) {

@@ -48,6 +48,8 @@ class CheckpointConfig {
   const std::vector<std::string>* get_strings(const std::string& key);
   /// Sets the value of a key that config.json leaves out because it is the family's default.
   void assume(const std::string& key, MetaValue value);
+  /// A list of two equal numbers, of the sides of a square, becomes one of them.
+  void make_square(const std::string& key);
 
   /// Fails (unsupported) unless `holds`, since the engine would compute something else.
   void require(bool holds, const std::string& what);

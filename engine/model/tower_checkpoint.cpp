@@ -60,6 +60,11 @@ bool TowerMap::processor_bool(const std::string& key, bool absent) {
   return found.empty() ? absent : config.take(config.values().get_bool(found), absent);
 }
 
+void TowerMap::require_processor(const std::string& key, int64_t expected) {
+  const int64_t found = processor_int(key, expected, 1, kMaxCount);
+  config.require(found == expected, fmt::format("{} {} in place of {}", key, found, expected));
+}
+
 void TowerMap::require_processing(int64_t filter) {
   for (const char* key : {"do_resize", "do_rescale", "do_normalize"}) {
     config.require(processor_bool(key, true), std::string(key) + " false");

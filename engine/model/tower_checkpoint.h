@@ -42,6 +42,8 @@ class TowerMap {
   /// Refuses a preprocessor_config.json by which values of pixels are not made as here, or images
   /// not scaled by this filter, a number of Pillow's.
   void require_processing(int64_t filter);
+  /// Refuses another number of preprocessor_config.json, if it has one under this key.
+  void require_processor(const std::string& key, int64_t expected);
   /// What preprocessor_config.json says.
   int64_t processor_int(const std::string& key, int64_t absent, int64_t min, int64_t max);
   double processor_float(const std::string& key, double absent);

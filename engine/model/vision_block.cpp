@@ -57,12 +57,20 @@ ValueId vision_layer(ModelBuilder& m, ValueId x, int64_t layer, const VisionBloc
       parts[i] = m.linear(h, name(kNames[i]), block.width);
     }
   }
+  for (int i = 0; i < 2 && block.qk_norms; ++i) {
+    const char* part = i == 0 ? "attn_q_norm.weight" : "attn_k_norm.weight";
+    parts[i] = m.rms_norm(parts[i], name(part), VisionBlock::kQkEps);
+  }
+  const auto scaled = [&](ValueId of, const char* part) {
+    if (!block.scaled) return of;
+    return m.g.add(op::Multiply{}, {of, m.weight(name(part), {block.width})});
+  };
   for (ValueId& part : parts) part = m.g.split_heads(part, block.heads);
   for (int i = 0; i < 2 && block.rotate; ++i) parts[i] = m.rope(parts[i], block.style);
   const float scale = 1.0f / std::sqrt(static_cast<float>(block.width / block.heads));
   const ValueId mixed =
       m.text_attention(parts[0], parts[1], parts[2], {.scale = scale}, kNoValue, block.division);
-  x = m.add(x, m.linear(mixed, name("attn_out"), block.width));
+  x = m.add(x, scaled(m.linear(mixed, name("attn_out"), block.width), "ls1.weight"));
   m.g.set_unit({UnitKind::feed_forward, static_cast<int32_t>(layer)});
   h = norm(x, "ln2");
   ValueId up = m.linear(h, name(block.swapped ? "ffn_down" : "ffn_up"), block.feed_forward);
@@ -72,7 +80,8 @@ ValueId vision_layer(ModelBuilder& m, ValueId x, int64_t layer, const VisionBloc
   } else {
     up = m.g.add(op::Gelu{block.activation}, {up});
   }
-  return m.add(x, m.linear(up, name(block.swapped ? "ffn_up" : "ffn_down"), block.width));
+  h = m.linear(up, name(block.swapped ? "ffn_up" : "ffn_down"), block.width);
+  return m.add(x, scaled(h, "ls2.weight"));
 }
 
 }  // namespace infer

@@ -17,6 +17,7 @@ std::string vision_name(int64_t layer, const char* part);
 /// with "v.blk.N." ln1, attn_q, attn_k, attn_v (or attn_qkv), attn_out, ln2, ffn_up, ffn_down and
 /// their biases where present; with `gated` down(glu(gate, up)).
 struct VisionBlock {
+  static constexpr float kQkEps = 1e-6f;
   int64_t width = 0;
   int64_t heads = 1;
   int64_t feed_forward = 0;
@@ -26,6 +27,8 @@ struct VisionBlock {
   op::Gelu::Kind activation = op::Gelu::Kind::exact;
   std::optional<op::Glu::Kind> gated;  ///< in place of `activation`, with "ffn_gate"
   bool rotate = false;                 ///< RoPE 0 on q and k
+  bool qk_norms = false;               ///< RMSNorm of all heads' q and k, "attn_q_norm", of kQkEps
+  bool scaled = false;                 ///< what is added to x is multiplied with "ls1" and "ls2"
   int32_t division = 0;                ///< of the image's patches: text_attention()
   op::Rope::Style style = op::Rope::Style::half_split;
 };

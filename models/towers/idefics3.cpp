@@ -182,8 +182,7 @@ void map(TowerMap& m) {
   const int64_t side = m.config.need_int("image_size", 1, kMostEdge);
   m.keys.set_int("vision.image_size", side);
   m.keys.set_int("vision.projector.scale_factor", m.whole_int("scale_factor", 2, 1, 64));
-  const int64_t tile = m.processor_int("max_image_size.longest_edge", side, 1, 1 << 20);
-  m.config.require(tile == side, fmt::format("max_image_size {} with image_size {}", tile, side));
+  m.require_processor("max_image_size.longest_edge", side);
   m.keys.set_int("vision.preproc_image_size",
                  m.processor_int("size.longest_edge", 4 * side, 1, 1 << 20));
   m.keys.set_bool("vision.image_splitting", m.processor_bool("do_image_splitting", true));

@@ -19,6 +19,8 @@ if not os.environ.get("INFER_BIN"):
 KINDS = {  # text, tower, the token of an image, its size
     "gemma3": (make_towers.gemma3_text, make_towers.gemma3_tower, "<start_of_image>", (32, 32)),
     "idefics3": (make_towers.llama_text, make_towers.idefics3_tower, "<image>", (24, 16)),
+    "lfm2": (make_towers.lfm2_text, make_towers.lfm2_tower, "<image>", (24, 16)),
+    "internvl": (make_towers.qwen_text, make_towers.internvl_tower, "<IMG_CONTEXT>", (24, 16)),
     "mistral3": (make_towers.mistral3_text, make_towers.pixtral_tower, "[IMG]", (24, 16)),
     "gemma4": (make_towers.gemma4_text, make_towers.gemma4_tower, "<|image|>", (48, 48)),
     "gemma4-large": (lambda: make_towers.gemma4_text(True),
@@ -99,7 +101,7 @@ def test_tensors_of_other_shapes(pair):
         for shape in other_shapes(name, tensor.shape):
             metadata, tensors = pair.tower()
             tensors[name] = np.zeros(shape, tensor.dtype)
-            pair.refuses(metadata, tensors, name)
+            pair.refuses(metadata, tensors, name.removesuffix(".weight"))  # or of its bias
 
 
 @pytest.mark.parametrize("name, tower, tensor", [
@@ -184,6 +186,25 @@ def test_images_of_gemma3_are_of_whole_results(tmp_path):
         pair.refuses(metadata | {"clip.vision." + key: value}, tensors, "image_size")
 
 
+def test_tiles_of_lfm2_are_of_whole_results(tmp_path):
+    pair = Pair(tmp_path, "lfm2")
+    metadata, tensors = pair.tower()
+    for key, values in {"preproc_image_size": (0, 12, 1 << 20), "projector.scale_factor": (0, 65),
+                        "preproc_min_tiles": (0, 7), "preproc_max_tiles": (0, 1, 1 << 20),
+                        "image_max_pixels": (0, 63)}.items():
+        for value in values:
+            pair.refuses(metadata | {"clip.vision." + key: value}, tensors, "clip.vision.")
+
+
+def test_tiles_of_internvl_are_of_whole_results(tmp_path):
+    pair = Pair(tmp_path, "internvl")
+    metadata, tensors = pair.tower()
+    for key, values in {"image_size": (0, 12, 1 << 20), "projector.scale_factor": (0, 3, 65),
+                        "preproc_min_tiles": (0, 6), "preproc_max_tiles": (0, 1 << 20)}.items():
+        for value in values:
+            pair.refuses(metadata | {"clip.vision." + key: value}, tensors, "clip.vision.")
+
+
 def test_pictures_of_idefics3_are_of_whole_results(tmp_path):
     pair = Pair(tmp_path, "idefics3")
     metadata, tensors = pair.tower()
@@ -193,7 +214,7 @@ def test_pictures_of_idefics3_are_of_whole_results(tmp_path):
             pair.refuses(metadata | {"clip.vision." + key: value}, tensors, "clip.vision.")
 
 
-@pytest.mark.parametrize("name", ["gemma3", "idefics3", "mistral3", "gemma4"])
+@pytest.mark.parametrize("name", ["gemma3", "idefics3", "lfm2", "internvl", "mistral3", "gemma4"])
 def test_the_models_vocabulary_has_no_token_for_images(tmp_path, name):
     pair = Pair(tmp_path, name)
     text, _, mark, _ = KINDS[name]

@@ -41,6 +41,10 @@ KINDS = {
                      ["<image>"], TILED_SIZES),
     "idefics3-uncut": kind(make_towers.llama_text, lambda: make_towers.idefics3_tower(
         side=24, edge=24, merged=3), tiled_towers.Idefics3, ["<image>"], TILED_SIZES),
+    "lfm2": kind(make_towers.lfm2_text, make_towers.lfm2_tower, tiled_towers.Lfm2, ["<image>"],
+                 TILED_SIZES),
+    "internvl": kind(make_towers.qwen_text, make_towers.internvl_tower, tiled_towers.InternVl,
+                     ["<IMG_CONTEXT>"], TILED_SIZES),
     "mistral3": kind(make_towers.mistral3_text, make_towers.pixtral_tower, towers.Mistral3,
                      ["[IMG]", "[IMG_END]"], MISTRAL_SIZES),
     "mistral3-without-break": kind(
@@ -335,6 +339,9 @@ SIZES = [(64, 48), (70, 50), (10, 10), (1, 1), (300, 200), (1000, 30), (7, 500),
          (33, 9), (400, 400)]
 
 
+LARGE = [(64, 48), (70, 50), (300, 200), (97, 96), (96, 97), (400, 400)]
+
+
 @only("gemma3")
 def test_images_of_gemma3_are_of_one_size(made):
     assert [tokens_of(made, size) for size in SIZES] == [16] * len(SIZES)
@@ -351,6 +358,41 @@ def test_images_of_idefics3_are_cut(made):
         for most in (7, 20, 27, 34, 60):
             fitting = next(grid for grid in grids if count(*grid) - (grid != (1, 1)) <= most)
             assert tokens_of(made, size, "--image-max-tokens", most) == count(*fitting), size
+
+
+@only("lfm2")
+def test_images_of_lfm2_are_cut(made):
+    """One of more than 1024 pixels; else it is scaled to 2 to 8 results."""
+    tower = made.reference.tower
+    for size in SIZES:
+        if max(size) > 8 * min(size):
+            continue
+        columns, rows = tower.fit(*size)
+        whole = columns * rows // 64
+        across, down = tower.grid(*size)
+        assert (across * down > 1) == (size in LARGE), size
+        count = whole + 2 if across * down == 1 else across * down * 5 + whole + 3
+        assert tokens_of(made, size) == count, size
+        for most in (3, 7, 10, 20, 24):
+            assert tokens_of(made, size, "--image-max-tokens", most) <= most, size
+
+
+@only("lfm2")
+def test_an_image_of_lfm2_of_one_line_keeps_to_the_limit(made):
+    for size in ((240, 3), (1, 200)):
+        assert tokens_of(made, size) == 8 + 2
+
+
+@only("internvl")
+def test_images_of_internvl_are_cut(made):
+    """Into the tiles whose form is closest; less, if there are to be fewer tokens."""
+    tower = made.reference.tower
+    count = lambda columns, rows: 4 * (columns * rows + (columns * rows > 1)) + 2
+    for size in SIZES:
+        assert tokens_of(made, size) == count(*tower.grid(*size)), size
+        for most, tiles in ((6, 1), (13, 1), (14, 2), (19, 3), (22, 4)):
+            told = tokens_of(made, size, "--image-max-tokens", most)
+            assert told == count(*tower.grid(*size, tiles)), (size, most)
 
 
 @only("idefics3")

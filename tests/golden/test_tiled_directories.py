@@ -41,6 +41,12 @@ KINDS = {
     "idefics3-one-tile": lambda: theirs.Idefics3(size={"longest_edge": 24}),
     "idefics3-odd-edge": lambda: theirs.Idefics3(size={"longest_edge": 55}),
     "smolvlm": lambda: theirs.SmolVlm(),
+    "lfm2": lambda: theirs.Lfm2Vl(),
+    "lfm2-whole": lambda: theirs.Lfm2Vl(do_image_splitting=False),
+    "lfm2-no-overview": lambda: theirs.Lfm2Vl(use_thumbnail=False, max_tiles=5),
+    "internvl": lambda: theirs.InternVl(),
+    "internvl-6b": lambda: theirs.InternVl6B(),
+    "internvl-at-least-2": lambda: theirs.InternVl(min_patches=2, max_patches=12),
 }
 
 

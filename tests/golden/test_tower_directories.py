@@ -30,6 +30,12 @@ KINDS = {  # text, tower, its checkpoint, the token of an image, the size of one
                "<start_of_image>", (32, 32)),
     "idefics3": (make_towers.llama_text, make_towers.idefics3_tower, tower_checkpoints.idefics3,
                  "<image>", (40, 24)),
+    "lfm2": (make_towers.lfm2_text, make_towers.lfm2_tower, tower_checkpoints.lfm2, "<image>",
+             (40, 24)),
+    "lfm2-without-norm": (make_towers.lfm2_text, lambda: make_towers.lfm2_tower(norm=False),
+                          tower_checkpoints.lfm2, "<image>", (40, 24)),
+    "internvl": (make_towers.qwen_text, make_towers.internvl_tower, tower_checkpoints.internvl,
+                 "<IMG_CONTEXT>", (40, 24)),
     "mistral3": (make_towers.mistral3_text, lambda: make_towers.pixtral_tower(break_row=False),
                  tower_checkpoints.pixtral, "[IMG]", (64, 48)),
     "pixtral": (make_towers.mistral3_text,
@@ -233,6 +239,45 @@ def test_processing_that_is_not_done(pair):
                        "rescale_factor": 1.0, "resample": 3,
                        "max_image_size": {"longest_edge": 20}}.items():
         m.processor = usual | {key: wrong}
+        pair.refused(key)
+
+
+@only("lfm2")
+def test_other_settings_of_lfm2(pair):
+    m = pair.checkpoint
+    usual = dict(m.processor), dict(m.config)
+    for key, wrong in {"encoder_patch_size": 8, "downsample_factor": 4, "tile_size": 20,
+                       "min_tiles": 0, "max_tiles": 1 << 20, "max_image_tokens": 0,
+                       "min_image_tokens": -1, "resample": 3}.items():
+        m.processor = usual[0] | {key: wrong}
+        pair.refused("preproc_image_size" if key == "tile_size" else key)
+    m.processor = usual[0]
+    for key, wrong in {"vision_feature_layer": -2, "projector_hidden_act": "silu",
+                       "projector_use_layernorm": False, "downsample_factor": 0}.items():
+        m.config = usual[1] | {key: wrong}
+        pair.refused("layer_norm" if key == "projector_use_layernorm" else key)
+
+
+@only("internvl")
+def test_other_settings_of_internvl(pair):
+    m = pair.checkpoint
+    usual = dict(m.processor), dict(m.config), dict(m.config["vision_config"])
+    for key, wrong in {"resample": 2, "size": {"height": 16, "width": 32}, "min_patches": 0,
+                       "max_patches": 1 << 20}.items():
+        m.processor = usual[0] | {key: wrong}
+        pair.refused("size.width" if key == "size" else key)
+    m.processor = usual[0]
+    for key, wrong in {"vision_feature_layer": -2, "vision_feature_select_strategy": "full",
+                       "projector_hidden_act": "silu", "downsample_ratio": 0.3}.items():
+        m.config = usual[1] | {key: wrong}
+        pair.refused(key)
+    for ratio in (0, -0.5, 1e-9, "half"):
+        m.config = usual[1] | {"downsample_ratio": ratio}
+        pair.refused("downsample_ratio")
+    m.config = usual[1]
+    for key, wrong in {"image_size": [16, 32], "patch_size": [4, 4, 4], "hidden_act": "silu",
+                       "use_absolute_position_embeddings": False}.items():
+        m.config["vision_config"] = usual[2] | {key: wrong}
         pair.refused(key)
 
 

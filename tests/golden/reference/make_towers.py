@@ -63,6 +63,20 @@ def llama_text():
     return spelling(make_golden.llama("llama-f32"), names, "<image>")
 
 
+def lfm2_text():
+    """Of LFM2-VL, with the names of up to 6 tiles."""
+    names = ["<image>", "<|image_start|>", "<|image_end|>", "<|img_thumbnail|>"]
+    names += [f"<|img_row_{row}_col_{column}|>" for row in range(1, 7) for column in range(1, 7)
+              if row * column <= 6]
+    return spelling(make_golden.lfm2("lfm2-f32"), names, "<image>")
+
+
+def qwen_text():
+    """Of InternVL."""
+    return spelling(make_golden.qwen("qwen2-f32"), ["<IMG_CONTEXT>", "<img>", "</img>"],
+                    "<IMG_CONTEXT>")
+
+
 def tower_keys(projector, width, **keys):
     return {"general.architecture": "clip", "general.type": "mmproj",
             "clip.has_vision_encoder": True, "clip.projector_type": projector} | {
@@ -143,6 +157,41 @@ def idefics3_tower(width=30, side=16, edge=48, merged=2, seed=14):
     m.tensors["v.position_embd.weight"] = m.rng.normal(0, 0.4, ((side // PATCH) ** 2, SEES))
     m.norm("v.post_ln", SEES, bias=True)
     m.matrix("mm.model.fc", width, SEES * merged ** 2, gain=1.5)
+    return metadata, m.tensors
+
+
+def lfm2_tower(width=30, norm=True, seed=15):
+    """Of 2 to 8 results for an image that is not cut, and 2 to 6 tiles of 4."""
+    metadata = tower_keys("lfm2", width, projector__scale_factor=2, image_min_pixels=2 * 64,
+                          image_max_pixels=8 * 64, preproc_image_size=16, preproc_min_tiles=2,
+                          preproc_max_tiles=6) | {"clip.use_gelu": True}
+    m = Parts(seed)
+    encoder(m, bias=True, parts=["up"], norm_bias=True)
+    m.tensors["v.patch_embd.bias"] = m.rng.normal(0, 0.2, SEES)
+    m.tensors["v.position_embd.weight"] = m.rng.normal(0, 0.4, (25, SEES))
+    m.norm("v.post_ln", SEES, bias=True)
+    if norm:
+        m.norm("mm.input_norm", 4 * SEES, bias=True)
+    m.matrix("mm.1", 44, 4 * SEES, gain=1.5, bias=True)
+    m.matrix("mm.2", width, 44, gain=1.5, bias=True)
+    return metadata, m.tensors
+
+
+def internvl_tower(width=30, side=16, seed=16):
+    """Of pictures of 4 results, and 1 to 5 tiles."""
+    metadata = tower_keys("internvl", width, image_size=side, projector__scale_factor=2,
+                          preproc_min_tiles=1, preproc_max_tiles=5) | {"clip.use_gelu": True}
+    m = Parts(seed)
+    encoder(m, bias=True, parts=["up"], norm_bias=True)
+    for block in range(BLOCKS):
+        for scale in ("ls1", "ls2"):
+            m.norm(f"v.blk.{block}.{scale}", SEES)
+    m.tensors["v.patch_embd.bias"] = m.rng.normal(0, 0.2, SEES)
+    m.tensors["v.class_embd"] = m.rng.normal(0, 1, SEES)
+    m.tensors["v.position_embd.weight"] = m.rng.normal(0, 0.4, (1 + (side // PATCH) ** 2, SEES))
+    m.norm("mm.model.mlp.0", 4 * SEES, bias=True)
+    m.matrix("mm.model.mlp.1", width, 4 * SEES, gain=1.5, bias=True)
+    m.matrix("mm.model.mlp.3", width, width, gain=1.5, bias=True)
     return metadata, m.tensors
 
 

@@ -184,7 +184,7 @@ def experts(m, x, b):
 
 
 def hidden(m, tokens):
-    x = m.tensors["token_embd.weight"][tokens] * m.key("embedding_scale", 1.0)
+    x = m.embed(tokens)
     scale = m.key("residual_scale", 1.0)
     m.entered = []
     for layer in range(m.layers):

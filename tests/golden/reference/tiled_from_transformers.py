@@ -1,17 +1,37 @@
 """Tiny random models of Hugging Face's transformers that cut images into tiles, as directories, and
 what transformers computes of texts with images. Needs torch, transformers and Pillow."""
 
+import contextlib
 import json
 import warnings
 
 import numpy as np
 import torch
 import transformers
+from PIL import Image
 
 from . import make_vision
 
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 LINES = "ĊĊ"  # two ends of lines are one token, as in the published vocabularies
+
+
+@contextlib.contextmanager
+def resized_by_pillow():
+    """Resizing as Pillow's, where a processor has torchvision's."""
+    backend = transformers.image_processing_backends.TorchvisionBackend
+    theirs = backend.resize
+
+    def resize(self, image, size, resample=None, **_):
+        made = [np.asarray(Image.fromarray(each.permute(1, 2, 0).numpy()).resize(
+            (size.width, size.height), resample)) for each in image]
+        return torch.tensor(np.stack(made)).permute(0, 3, 1, 2)
+
+    backend.resize = resize
+    try:
+        yield
+    finally:
+        backend.resize = theirs
 
 
 def fill(model):
@@ -121,6 +141,88 @@ class Idefics3(Tiled):
         results = (self.side // self.patch // self.scale) ** 2
         return transformers.Idefics3Processor(pictures(**self.processing), self.tokenizer,
                                               image_seq_len=results)
+
+
+class Lfm2Vl(Tiled):
+    special = ["<image>", "<|image_start|>", "<|image_end|>", "<|img_thumbnail|>"] + [
+        f"<|img_row_{row}_col_{column}|>" for row in range(1, 11) for column in range(1, 11)
+        if row * column <= 10]
+    patch, places, norm, layers = 4, 5, True, ["conv", "full_attention", "conv"]
+
+    def usual(self):
+        return {"min_image_tokens": 4, "max_image_tokens": 12, "encoder_patch_size": self.patch,
+                "downsample_factor": 2, "tile_size": 24, "image_mean": [0.5] * 3,
+                "image_std": [0.5] * 3, "resample": 2, "max_pixels_tolerance": 2.0}
+
+    def make(self):
+        return transformers.Lfm2VlForConditionalGeneration(transformers.Lfm2VlConfig(
+            text_config={"model_type": "lfm2", "vocab_size": len(self.words), "hidden_size": 32,
+                         "intermediate_size": 48, "num_hidden_layers": len(self.layers),
+                         "num_attention_heads": 4, "num_key_value_heads": 2,
+                         "block_auto_adjust_ff_dim": False, "layer_types": self.layers,
+                         "max_position_embeddings": 4096, "tie_word_embeddings": True},
+            vision_config={"model_type": "siglip2_vision_model", "hidden_size": 24,
+                           "intermediate_size": 40, "num_hidden_layers": 2,
+                           "num_attention_heads": 2, "num_patches": self.places ** 2,
+                           "patch_size": self.patch, "vision_use_head": False},
+            image_token_id=self.id(self.mark), projector_hidden_size=36, downsample_factor=2,
+            projector_use_layernorm=self.norm, tie_word_embeddings=True))
+
+    def begins(self):
+        return [self.id("<|image_start|>")]
+
+    def takes(self, size):
+        return max(size) <= 12 * min(size)
+
+    def processor(self):
+        """There is none with Pillow: its resizing takes the place of torchvision's."""
+        pictures = transformers.Lfm2VlImageProcessor(**self.processing)
+        return transformers.Lfm2VlProcessor(pictures, self.tokenizer)
+
+    def logits(self, text, images):
+        with resized_by_pillow():
+            return super().logits(text, images)
+
+
+class InternVl(Tiled):
+    mark = "<IMG_CONTEXT>"
+    special = ["<IMG_CONTEXT>", "<img>", "</img>", "<video>"]
+    side, patch, text, norm, keys = 24, 4, "qwen2", "layer_norm", False
+
+    def usual(self):
+        return {"size": {"height": self.side, "width": self.side}, "resample": 3,
+                "image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225],
+                "crop_to_patches": False, "min_patches": 1, "max_patches": 6}
+
+    def make(self):
+        return transformers.InternVLForConditionalGeneration(transformers.InternVLConfig(
+            text_config={"model_type": self.text, "vocab_size": len(self.words), "hidden_size": 32,
+                         "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
+                         "num_key_value_heads": 2, "head_dim": 8, "max_position_embeddings": 4096,
+                         "tie_word_embeddings": False},
+            vision_config={"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2,
+                           "num_attention_heads": 2, "image_size": [self.side] * 2,
+                           "patch_size": [self.patch] * 2, "norm_type": self.norm,
+                           "use_qk_norm": self.keys, "attention_bias": not self.keys},
+            image_token_id=self.id(self.mark), tie_word_embeddings=False))
+
+    def begins(self):
+        return [self.id("<img>")]
+
+    def tokenizer_names(self):
+        return {"extra_special_tokens": {"start_image_token": "<img>", "end_image_token": "</img>",
+                                         "context_image_token": self.mark, "video_token": "<video>"}}
+
+    def processor(self):
+        pictures = transformers.GotOcr2ImageProcessorPil(**self.processing)
+        films = transformers.InternVLVideoProcessor()
+        return transformers.InternVLProcessor(pictures, self.tokenizer, films,
+                                              image_seq_length=(self.side // self.patch // 2) ** 2)
+
+
+class InternVl6B(InternVl):
+    """With the norms of the largest tower, and another text."""
+    text, norm, keys = "qwen3", "rms_norm", True
 
 
 class SmolVlm(Idefics3):

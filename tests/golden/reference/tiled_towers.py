@@ -1,8 +1,8 @@
-"""Models that cut images into tiles, in float64: the tower of Idefics3 and SmolVLM, and its text model
-with images.
+"""Models that cut images into tiles, in float64: the towers of Idefics3 and SmolVLM, of
+LFM2-VL, and of InternVL, and their text models with images.
 
-Written from Laurençon et al. 2024 (Idefics3), Zhai et al. 2023 (SigLIP) and what Hugging Face's
-`transformers` computes. Tensor and key names are those of llama.cpp's converter.
+Written from Laurençon et al. 2024 (Idefics3), Zhai et al. 2023 and Tschannen et al. 2025 (SigLIP), Chen
+et al. 2024 (InternVL) and what Hugging Face's `transformers` computes. Tensor and key names are those of llama.cpp's converter.
 """
 
 import math
@@ -13,7 +13,7 @@ from .layers import gelu_tanh
 from .model import Model
 from .resize import resize
 from .towers import PlacedModel, mix
-from .vision import Tower
+from .vision import Tower, gelu
 
 
 def tiles_of(rgb, side):
@@ -80,6 +80,105 @@ class Idefics3Tower(TiledTower):
         return self.linear(self.merge(x), "mm.model.fc")
 
 
+def closest_grid(width, height, least, most, side):
+    """(columns, rows) of tiles: the closest form; of equal ones the largest that is not twice the
+    image."""
+    form, best, least_difference = width / height, (1, 1), math.inf
+    for tiles in range(least, most + 1):
+        for columns in range(1, tiles + 1):
+            if tiles % columns:
+                continue
+            difference = abs(form - columns / (tiles // columns))
+            fills = width * height > 0.5 * side * side * tiles
+            if difference < least_difference or difference == least_difference and fills:
+                best, least_difference = (columns, tiles // columns), difference
+    return best
+
+
+class Lfm2Tower(TiledTower):
+    projector = "lfm2"
+
+    def fit(self, width, height):
+        """The size of a picture of a whole image."""
+        unit = self.unit
+        least, most = (self.key(f"image_{end}_pixels") for end in ("min", "max"))
+        sides = [max(unit, round(length / unit) * unit) for length in (width, height)]
+        if sides[0] * sides[1] > most:
+            by = math.sqrt(width * height / most)
+            sides = [max(unit, math.floor(length / by / unit) * unit)
+                     for length in (width, height)]
+        elif sides[0] * sides[1] < least:
+            by = math.sqrt(least / (width * height))
+            sides = [math.ceil(length * by / unit) * unit for length in (width, height)]
+        return sides
+
+    def grid(self, width, height):
+        """(columns, rows) of tiles; 1 and 1: an image is not cut."""
+        sides = [max(self.patch, round(length / self.unit) * self.unit)
+                 for length in (width, height)]
+        if sides[0] * sides[1] <= 2 * self.key("image_max_pixels"):
+            return 1, 1
+        return closest_grid(width, height, self.key("preproc_min_tiles"),
+                            self.key("preproc_max_tiles"), self.key("preproc_image_size"))
+
+    def pictures(self, rgb):
+        height, width = rgb.shape[:2]
+        columns, rows = self.grid(width, height)
+        whole = resize(rgb, *self.fit(width, height), "bilinear")
+        if columns * rows == 1:
+            return [whole], [["<|image_start|>"], ["<|image_end|>"]]
+        side = self.key("preproc_image_size")
+        texts = [[f"<|img_row_{row + 1}_col_{column + 1}|>"]
+                 for row in range(rows) for column in range(columns)]
+        texts[0].insert(0, "<|image_start|>")
+        tiles = tiles_of(resize(rgb, columns * side, rows * side, "bilinear"), side)
+        return tiles + [whole], texts + [["<|img_thumbnail|>"], ["<|image_end|>"]]
+
+    def places(self, rows, columns):
+        """Learned positions resampled by a triangle, which is widened when there are fewer."""
+        table = self.tensors["v.position_embd.weight"]
+        side = round(math.sqrt(len(table)))
+
+        def shares(n):
+            centers = (np.arange(n) + 0.5) * side / n - 0.5
+            distances = np.abs(np.arange(side)[None] - centers[:, None]) / max(1, side / n)
+            share = np.maximum(0, 1 - distances)
+            return share / share.sum(axis=1, keepdims=True)
+
+        return np.einsum("ra,cb,abw->rcw", shares(rows), shares(columns),
+                         table.reshape(side, side, -1)).reshape(rows * columns, -1)
+
+    def results(self, rgb):
+        rows, columns = (length // self.patch for length in rgb.shape[:2])
+        x = self.norm(self.encoded(rgb, self.places(rows, columns)), "v.post_ln", self.eps)
+        x = self.merge(x)
+        if "mm.input_norm.weight" in self.tensors:
+            x = self.norm(x, "mm.input_norm", 1e-5)
+        return self.linear(gelu(self.linear(x, "mm.1")), "mm.2")
+
+
+class InternVlTower(TiledTower):
+    projector, act = "internvl", staticmethod(gelu)
+
+    def grid(self, width, height, most=None):
+        return closest_grid(width, height, self.key("preproc_min_tiles"),
+                            most or self.key("preproc_max_tiles"), self.key("image_size"))
+
+    def pictures(self, rgb):
+        side = self.key("image_size")
+        columns, rows = self.grid(rgb.shape[1], rgb.shape[0])
+        tiles = tiles_of(resize(rgb, columns * side, rows * side, "bicubic"), side)
+        if len(tiles) > 1:
+            tiles.append(resize(rgb, side, side, "bicubic"))
+        return tiles, [["<img>"]] + [[]] * (len(tiles) - 1) + [["</img>"]]
+
+    def results(self, rgb):
+        places = self.tensors["v.position_embd.weight"]
+        x = self.encoded(rgb, places[1:], places[0] + self.tensors["v.class_embd"])
+        x = self.norm(self.merge(x), "mm.model.mlp.0", 1e-5)
+        return self.linear(gelu(self.linear(x, "mm.model.mlp.1")), "mm.model.mlp.3")
+
+
 class TiledModel(PlacedModel):
     """Its tower says which pictures an image is cut into, and which tokens stand around them."""
     image_token = "<image>"
@@ -96,3 +195,11 @@ class TiledModel(PlacedModel):
 
 class Idefics3(TiledModel):
     tower_class = Idefics3Tower
+
+
+class Lfm2(TiledModel):
+    tower_class = Lfm2Tower
+
+
+class InternVl(TiledModel):
+    tower_class, image_token = InternVlTower, "<IMG_CONTEXT>"

@@ -12,6 +12,10 @@ QWEN3_BLOCK = ROPE_BLOCK | {"ffn_up": "mlp.linear_fc1", "ffn_down": "mlp.linear_
 SIGLIP_BLOCK = {"ln1": "layer_norm1", "ln2": "layer_norm2", "attn_q": "self_attn.q_proj",
                 "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj",
                 "attn_out": "self_attn.out_proj", "ffn_up": "mlp.fc1", "ffn_down": "mlp.fc2"}
+INTERNVL_BLOCK = {"ln1": "layernorm_before", "ln2": "layernorm_after",
+                  "attn_q": "attention.q_proj", "attn_k": "attention.k_proj",
+                  "attn_v": "attention.v_proj", "attn_out": "attention.projection_layer",
+                  "ffn_up": "mlp.fc1", "ffn_down": "mlp.fc2"}
 PIXTRAL_BLOCK = {"ln1": "attention_norm", "ln2": "ffn_norm", "attn_q": "attention.q_proj",
                  "attn_k": "attention.k_proj", "attn_v": "attention.v_proj",
                  "attn_out": "attention.o_proj", "ffn_gate": "feed_forward.gate_proj",
@@ -154,6 +158,52 @@ def idefics3(keys, tensors):
     m.blocks(v + "encoder.layers.", SIGLIP_BLOCK)
     m.take("v.post_ln", v + "post_layernorm")
     m.take("mm.model.fc", "connector.modality_projection.proj")
+    return m
+
+
+def lfm2(keys, tensors):
+    m = Checkpoint(keys, tensors, "Lfm2VlForConditionalGeneration")
+    m.usual()
+    results = lambda end: m.key(f"image_{end}_pixels") // (2 * m.key("patch_size")) ** 2
+    m.config |= {"downsample_factor": m.key("projector.scale_factor"),
+                 "projector_use_layernorm": "mm.input_norm.weight" in m.given}
+    m.processor |= {"resample": 2, "min_image_tokens": results("min"),
+                    "max_image_tokens": results("max"), "tile_size": m.key("preproc_image_size"),
+                    "min_tiles": m.key("preproc_min_tiles"),
+                    "max_tiles": m.key("preproc_max_tiles")}
+    v = "vision_tower.vision_model."
+    kernel = m.given.pop("v.patch_embd.weight").transpose(0, 2, 3, 1)
+    m.tensors[v + "embeddings.patch_embedding.weight"] = kernel.reshape(len(kernel), -1)
+    m.take("v.patch_embd", v + "embeddings.patch_embedding")
+    m.take("v.position_embd", v + "embeddings.position_embedding")
+    m.blocks(v + "encoder.layers.", SIGLIP_BLOCK)
+    m.take("v.post_ln", v + "post_layernorm")
+    m.take("mm.input_norm", "multi_modal_projector.layer_norm")
+    m.take("mm.1", "multi_modal_projector.linear_1")
+    m.take("mm.2", "multi_modal_projector.linear_2")
+    return m
+
+
+def internvl(keys, tensors):
+    m = Checkpoint(keys, tensors, "InternVLForConditionalGeneration")
+    m.usual()
+    side = m.key("image_size")
+    m.says(image_size=[side, side], patch_size=[m.key("patch_size")] * 2)
+    m.config["downsample_ratio"] = 1 / m.key("projector.scale_factor")
+    m.processor |= {"size": {"height": side, "width": side}, "resample": 3,
+                    "min_patches": m.key("preproc_min_tiles"),
+                    "max_patches": m.key("preproc_max_tiles")}
+    v = "vision_tower."
+    m.take("v.patch_embd", v + "embeddings.patch_embeddings.projection")
+    m.tensors[v + "embeddings.cls_token"] = m.given.pop("v.class_embd")[None, None]
+    m.tensors[v + "embeddings.position_embeddings"] = m.given.pop("v.position_embd.weight")[None]
+    m.blocks(v + "encoder.layer.", INTERNVL_BLOCK)
+    for block in range(m.key("block_count")):
+        for i in (1, 2):
+            m.tensors[f"{v}encoder.layer.{block}.lambda_{i}"] = m.given.pop(
+                f"v.blk.{block}.ls{i}.weight")
+    for i, theirs in {0: "layer_norm", 1: "linear_1", 3: "linear_2"}.items():
+        m.take(f"mm.model.mlp.{i}", f"multi_modal_projector.{theirs}")
     return m
 
 

@@ -1,0 +1,211 @@
+// The tower of InternVL 2 to 3.5 (Chen et al. 2024): InternViT, a pre-norm encoder with a class
+// token, learned positions, and a factor for what each layer adds, over pictures of one size.
+// Squares of patches make one result, by a norm and two products. An image is cut into tiles, and a
+// picture of it all follows them.
+//
+// Grids are those of transformers' InternVLProcessor, pixels those of Pillow's bicubic filter.
+#include <algorithm>
+#include <cmath>
+
+#include "engine/core/file.h"
+#include "engine/model/tower.h"
+#include "engine/model/tower_checkpoint.h"
+#include "engine/model/tower_patches.h"
+#include "engine/model/tower_tiles.h"
+#include "engine/model/vision_block.h"
+
+namespace infer {
+namespace {
+
+constexpr float kProjectorEps = 1e-5f;
+constexpr int64_t kMostTiles = 1024;
+
+class InternVl final : public Tower {
+ public:
+  InternVl(HparamReader& r, const WeightSource& source) {
+    read_pixels(r);
+    tower_.filter = Filter::bicubic;
+    tower_.merged = r.get_int("vision.projector.scale_factor", 2, 1, 64);
+    tower_.width = r.need_int("vision.projection_dim", 1, 1 << 20);
+    tower_.token = tower_.text = "<IMG_CONTEXT>";
+    block_ = read_vision_block(r, info_);
+    block_.scaled = true;
+    block_.rms_norms = source.find("v.blk.0.ln1.bias") == nullptr;
+    block_.qk_norms = source.find("v.blk.0.attn_q_norm.weight") != nullptr;
+    side_ = r.need_int("vision.image_size", 1, 1 << 14);
+    tiles_.least = r.get_int("vision.preproc_min_tiles", 1, 1, kMostTiles);
+    tiles_.most = r.get_int("vision.preproc_max_tiles", 12, tiles_.least, kMostTiles);
+    const int64_t unit = tower_.patch * tower_.merged;
+    if (side_ % unit != 0) {
+      r.set_error(error(StatusCode::bad_file,
+                        "{}: clip.vision.image_size: expected a multiple of {}, found {}",
+                        r.metadata().source(), unit, side_));
+      side_ = unit;
+    }
+    results_ = side_ / unit * (side_ / unit);
+    tower_.picture_results = results_;
+    tower_.least_results = rows_of(1);
+    tower_.usual_results = rows_of(tiles_.most);
+    info_.takes_images = {3 * tower_.patch * tower_.patch, block_.width};
+    info_.more_output_rows = tower_.merged * tower_.merged - 1;
+    read_places(r, source);
+  }
+
+  Result<ImageSize> fit(ImageSize, int64_t) const override {
+    return ImageSize{static_cast<int32_t>(side_), static_cast<int32_t>(side_)};
+  }
+
+  int64_t most_patches(int64_t results) const override {
+    return results * tower_.merged * tower_.merged + 1;  // and the class token
+  }
+
+  Result<TowerPictures> pictures(const Image& image, int64_t most) const override {
+    TileLimits limits = tiles_;
+    while (limits.most > 1 && rows_of(limits.most) > most) --limits.most;
+    limits.least = std::min(limits.least, limits.most);
+    const ImageSize grid = closest_grid({image.width, image.height}, limits, side_);
+    const auto side = static_cast<int32_t>(side_);
+    INFER_TRY(const Image whole,
+              resize(image, grid.width * side, grid.height * side, tower_.filter));
+    TowerPictures made;
+    INFER_TRY(made.pictures, cut_into_tiles(whole, side_));
+    if (made.pictures.size() > 1) {
+      INFER_TRY(made.pictures.emplace_back(), resize(image, side, side, tower_.filter));
+    }
+    made.texts.resize(made.pictures.size() + 1);
+    made.texts.front() = "<img>";
+    made.texts.back() = "</img>";
+    return made;
+  }
+
+  /// The class token is the last row. It has no pixels.
+  TowerStep lay_out(const Image& image) const override {
+    TowerStep step = cut_into_patches(image, tower_);
+    const int64_t across = side_ / tower_.patch;
+    std::vector<float>& places = step.inputs.emplace_back();
+    places.reserve(table_.size());
+    const auto add = [&](int64_t place) {
+      const auto first = table_.begin() + place * block_.width;
+      places.insert(places.end(), first, first + block_.width);
+    };
+    for (const Position& at : step.positions) add(1 + at.axes[0] * across + at.axes[1]);
+    add(0);
+    step.positions.emplace_back(0, 0, 0);
+    step.inputs[0].resize(step.inputs[0].size() + static_cast<size_t>(info_.takes_images[0]));
+    return step;
+  }
+
+  void build(ModelBuilder& m) const override {
+    m.g.set_unit({UnitKind::embedding, -1});
+    const ValueId pixels = m.g.input(StepInput::image, 0, info_.takes_images[0]);
+    ValueId x = m.product(pixels, "v.patch_embd.weight", block_.width);
+    x = m.add(x, m.g.input(StepInput::image, 1, block_.width));
+    for (int64_t layer = 0; layer < info_.layers; ++layer) x = vision_layer(m, x, layer, block_);
+    m.g.set_unit({UnitKind::output, -1});
+    if (m.has("v.post_ln.weight")) x = m.layer_norm(x, "v.post_ln", block_.eps);
+    x = m.layer_norm(merge_patches(m, x, tower_), "mm.model.mlp.0", kProjectorEps);
+    x = m.g.add(op::Gelu{}, {m.linear(x, "mm.model.mlp.1", tower_.width)});
+    m.g.output(m.linear(x, "mm.model.mlp.3", tower_.width), "embeddings");
+  }
+
+ private:
+  /// Learned places, the first one with the class token, the others with the patches' bias.
+  void read_places(HparamReader& r, const WeightSource& source) {
+    const int64_t across = side_ / tower_.patch;
+    const auto read = [&](const char* name, int64_t places) -> std::vector<float> {
+      auto values = read_table(source, name, block_.width, places);
+      if (values) return *std::move(values);
+      r.set_error(values.error());
+      return {};
+    };
+    table_ = read("v.position_embd.weight", 1 + across * across);
+    const std::vector<float> first = read("v.class_embd", 1);
+    const std::vector<float> bias = read("v.patch_embd.bias", 1);
+    if (!r.status().ok()) return;
+    const auto width = static_cast<size_t>(block_.width);
+    for (size_t i = 0; i < table_.size(); ++i) {
+      table_[i] += i < width ? first[i] : bias[i % width];
+    }
+  }
+
+  /// Rows of a prompt.
+  int64_t rows_of(int64_t tiles) const { return (tiles > 1 ? tiles + 1 : 1) * results_ + 2; }
+
+  VisionBlock block_;
+  TileLimits tiles_;
+  int64_t side_ = 1;          ///< of a picture, in pixels
+  int64_t results_ = 1;       ///< of a picture
+  std::vector<float> table_;  ///< [1 + patches][width]
+};
+
+void map(TowerMap& m) {
+  for (const auto& [key, value] : {std::pair{"hidden_size", 1024},
+                                   {"intermediate_size", 4096},
+                                   {"num_hidden_layers", 24},
+                                   {"num_attention_heads", 16},
+                                   {"image_size", 448},
+                                   {"patch_size", 14}}) {
+    m.config.assume(key, int64_t{value});
+  }
+  m.config.make_square("image_size");
+  m.config.make_square("patch_size");
+  m.begin({.projector = "internvl", .activation = "gelu", .clip_colours = true});
+  m.require_processing(3);
+  m.keys.set_float("vision.attention.layer_norm_epsilon",
+                   m.config.get_float("layer_norm_eps", 1e-6));
+  const int64_t side = m.config.need_int("image_size", 1, 1 << 14);
+  m.keys.set_int("vision.image_size", side);
+  const double ratio = m.whole_float("downsample_ratio", 0.5);
+  const auto merged = static_cast<int64_t>(std::lround(ratio > 1.0 / 64 ? 1 / ratio : 64));
+  m.config.require(static_cast<double>(merged) * ratio == 1,
+                   fmt::format("downsample_ratio {}", ratio));
+  m.keys.set_int("vision.projector.scale_factor", merged);
+  m.config.require(m.whole_int("vision_feature_layer", -1, -1024, 1024) == -1,
+                   "a vision_feature_layer that is not the last one");
+  for (const auto& [key, usual] :
+       {std::pair{"vision_feature_select_strategy", "default"}, {"projector_hidden_act", "gelu"}}) {
+    const std::string found = m.whole_string(key, usual);
+    m.config.require(found == usual, fmt::format("{} '{}'", key, printable(found)));
+  }
+  m.config.require(m.config.get_bool("use_absolute_position_embeddings", true),
+                   "a tower without use_absolute_position_embeddings");
+  m.require_processor("size.height", side);
+  m.require_processor("size.width", side);
+  m.keys.set_int("vision.preproc_min_tiles", m.processor_int("min_patches", 1, 1, kMostTiles));
+  m.keys.set_int("vision.preproc_max_tiles", m.processor_int("max_patches", 12, 1, kMostTiles));
+  const std::string tower = "vision_tower.";
+  m.patches(tower + "embeddings.patch_embeddings.projection", 1);
+  m.tensors.copy(tower + "embeddings.cls_token", "v.class_embd");
+  m.tensors.copy(tower + "embeddings.position_embeddings", "v.position_embd.weight");
+  m.tensors.ignore_prefix(tower + "embeddings.mask_token");  // of training
+  m.layers(tower + "encoder.layer.", {{"layernorm_before", "ln1"},
+                                      {"layernorm_after", "ln2"},
+                                      {"attention.q_proj", "attn_q"},
+                                      {"attention.k_proj", "attn_k"},
+                                      {"attention.v_proj", "attn_v"},
+                                      {"attention.q_norm", "attn_q_norm"},
+                                      {"attention.k_norm", "attn_k_norm"},
+                                      {"attention.projection_layer", "attn_out"},
+                                      {"mlp.fc1", "ffn_up"},
+                                      {"mlp.fc2", "ffn_down"}});
+  for (int64_t layer = 0; layer < m.layer_count(); ++layer) {
+    const std::string from = fmt::format("{}encoder.layer.{}.lambda_", tower, layer);
+    m.tensors.copy(from + "1", vision_name(layer, "ls1.weight"));
+    m.tensors.copy(from + "2", vision_name(layer, "ls2.weight"));
+  }
+  m.tensor(tower + "layernorm", "v.post_ln");
+  m.tensor("multi_modal_projector.layer_norm", "mm.model.mlp.0");
+  m.tensor("multi_modal_projector.linear_1", "mm.model.mlp.1");
+  m.tensor("multi_modal_projector.linear_2", "mm.model.mlp.3");
+}
+
+}  // namespace
+
+const TowerDef& internvl_tower() {
+  static constexpr const char* kProjectors[] = {"internvl"};
+  static constexpr const char* kCheckpoints[] = {"InternVLForConditionalGeneration"};
+  static const TowerDef def{kProjectors, create_tower<InternVl>, kCheckpoints, map};
+  return def;
+}
+
+}  // namespace infer

@@ -26,6 +26,15 @@ void map(CheckpointMap& m) {
   if (m.config.checkpoint() == "MistralForCausalLM") {
     m.config.assume("num_attention_heads", int64_t{32});
   }
+  if (m.config.checkpoint() == "LlamaForCausalLM" && m.config.prefix() != "hf.config.") {
+    // LLaVA 1.5 leaves out what is as in LlamaConfig.
+    for (const auto& [key, value] : {std::pair{"hidden_size", 4096},
+                                     {"intermediate_size", 11008},
+                                     {"num_hidden_layers", 32},
+                                     {"num_attention_heads", 32}}) {
+      m.config.assume(key, int64_t{value});
+    }
+  }
   m.begin({.architecture = "llama",
            .rope_base = m.config.checkpoint() == "MixtralForCausalLM" ? 1e6 : 10000.0});
   // transformers ignores this key for Llama. Others may not.

@@ -18,6 +18,7 @@ struct SeeingClass {
 constexpr SeeingClass kSeeing[] = {
     {"Mistral3ForConditionalGeneration", "mistral4", "Mistral4ForCausalLM"},
     {"LlavaForConditionalGeneration", "mistral", "MistralForCausalLM"},
+    {"LlavaForConditionalGeneration", "llama", "LlamaForCausalLM"},
     {"Idefics3ForConditionalGeneration", "llama", "LlamaForCausalLM"},
     {"Idefics3ForConditionalGeneration", "VLlama3", "LlamaForCausalLM"},
     {"SmolVLMForConditionalGeneration", "llama", "LlamaForCausalLM"},
@@ -33,8 +34,11 @@ constexpr SeeingClass kSeeing[] = {
 }  // namespace
 
 CheckpointConfig::CheckpointConfig(const Metadata& raw) : values_(raw) {
-  prefix_ = values_.has("hf.config.text_config.num_hidden_layers") ? "hf.config.text_config."
-                                                                   : std::string(kWhole);
+  // LLaVA's text leaves out what is as in LlamaConfig.
+  const bool section = values_.has("hf.config.text_config.num_hidden_layers") ||
+                       (values_.has("hf.config.text_config.model_type") &&
+                        values_.has("hf.config.vision_feature_select_strategy"));
+  prefix_ = section ? "hf.config.text_config." : std::string(kWhole);
   if (values_.has("hf.config.speculators_model_type")) {
     prefix_ = kLayerSection;
     // What the section lacks is said of the whole.

@@ -53,7 +53,7 @@ struct TowerInfo {
   std::array<float, 3> deviation{0.5f, 0.5f, 0.5f};  ///< divides what is left
   int64_t patch = 1;                                 ///< pixels of a side
   int64_t merged = 1;                                ///< patches of a side that make one result
-  int64_t least_results = 1;                         ///< that an image may have
+  int64_t least_results = 1;                         ///< that an image may have, with its texts
   int64_t usual_results = 1024;  ///< that one has at most, if nothing else is asked for
   int64_t picture_results = 0;   ///< of each of an image's pictures at most; 0: of all of them
   int64_t width = 0;             ///< elements of a result for each of its parts
@@ -81,7 +81,7 @@ class Tower : public Model {
   /// scaled to the size of fit(), unless the tower cuts images into tiles. Errors: those of fit()
   /// and resize().
   virtual Result<TowerPictures> pictures(const Image& image, int64_t most) const;
-  /// Patches of an image with so many results at most.
+  /// Patches of a picture with so many results at most.
   virtual int64_t most_patches(int64_t results) const {
     return results * tower_.merged * tower_.merged;
   }
@@ -106,6 +106,8 @@ struct TowerDef {
   Result<std::unique_ptr<Tower>> (*create)(const WeightSource& source);
   std::span<const char* const> checkpoints;  ///< classes of Hugging Face checkpoints that have it
   void (*map)(TowerMap& m);                  ///< tower_checkpoint.h
+  /// `model_type` of their vision_config, where a class may have several towers. Null: any other.
+  const char* type = nullptr;
 };
 
 /// TowerDef::create of a tower that its constructor reads.

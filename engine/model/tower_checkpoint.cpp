@@ -121,6 +121,11 @@ void TowerMap::begin(const TowerFamily& family) {
   }
 }
 
+void TowerMap::use_layers(int64_t count) {
+  layers_ = std::clamp<int64_t>(count, 1, layers_);
+  keys.set_int("vision.block_count", layers_);
+}
+
 void TowerMap::pixel_limits() {
   for (const auto& [to, own, general] : {std::tuple{"min_pixels", "min_pixels", "shortest_edge"},
                                          {"max_pixels", "max_pixels", "longest_edge"}}) {
@@ -189,16 +194,22 @@ Result<std::unique_ptr<WeightSource>> map_tower(std::unique_ptr<WeightSource> ra
   INFER_TRY(const std::vector<std::string>* classes,
             raw->metadata().get_strings("hf.config.architectures"));
   const std::string name = classes == nullptr || classes->empty() ? "" : classes->front();
+  INFER_TRY(const std::optional<std::string> type,
+            raw->metadata().get_string("hf.config.vision_config.model_type"));
   std::string known;
+  const TowerDef* found = nullptr;
   for (const TowerDef* tower : all_towers()) {
     for (const char* candidate : tower->checkpoints) {
-      if (name == candidate) {
-        TowerMap map(*raw);
-        tower->map(map);
-        return map.result(std::move(raw));
-      }
       known += (known.empty() ? "" : ", ") + std::string(candidate);
+      if (name != candidate) continue;
+      const bool other = tower->type == nullptr && found == nullptr;
+      if (other || (tower->type != nullptr && type == tower->type)) found = tower;
     }
+  }
+  if (found != nullptr) {
+    TowerMap map(*raw);
+    found->map(map);
+    return map.result(std::move(raw));
   }
   return fail(
       StatusCode::unsupported,

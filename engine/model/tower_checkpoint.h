@@ -37,6 +37,8 @@ class TowerMap {
 
   /// The projector and the usual keys: layers, widths, heads, patches, colours.
   void begin(const TowerFamily& family);
+  /// The tower ends after so many layers, of those that begin() has found.
+  void use_layers(int64_t count);
   /// How many pixels an image may have, where preprocessor_config.json says it.
   void pixel_limits();
   /// Refuses a preprocessor_config.json by which values of pixels are not made as here, or images

@@ -35,15 +35,16 @@ class Idefics3 final : public Tower {
     // Files without it are of models whose images are not cut.
     edge_ = r.get_int("vision.preproc_image_size", side_, 1, 1 << 20);
     splits_ = r.get_bool("vision.image_splitting", true);
-    const int64_t unit = tower_.patch * tower_.merged;
-    if (side_ % unit != 0) {
+    // Pixels beyond whole patches count for nothing, as 6 of SmolVLM 2.2B's 384.
+    if (side_ / tower_.patch % tower_.merged != 0 || side_ < tower_.patch) {
       r.set_error(error(StatusCode::bad_file,
-                        "{}: clip.vision.image_size: expected a multiple of {}, found {}",
-                        r.metadata().source(), unit, side_));
-      side_ = unit;
+                        "{}: clip.vision.image_size: expected a multiple of {} patches of {}, "
+                        "found {}",
+                        r.metadata().source(), tower_.merged, tower_.patch, side_));
+      side_ = tower_.patch * tower_.merged;
     }
     const int64_t across = side_ / tower_.patch;
-    results_ = side_ / unit * (side_ / unit);
+    results_ = across / tower_.merged * (across / tower_.merged);
     const auto most = static_cast<int32_t>((std::min(edge_, kMostEdge) + side_ - 1) / side_);
     tower_.picture_results = results_;
     tower_.least_results = rows_of({1, 1});

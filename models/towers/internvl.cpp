@@ -27,7 +27,8 @@ class InternVl final : public Tower {
     tower_.filter = Filter::bicubic;
     tower_.merged = r.get_int("vision.projector.scale_factor", 2, 1, 64);
     tower_.width = r.need_int("vision.projection_dim", 1, 1 << 20);
-    tower_.token = tower_.text = "<IMG_CONTEXT>";
+    tower_.token = "<IMG_CONTEXT>";
+    tower_.text = tower_.token + "\n";
     block_ = read_vision_block(r, info_);
     block_.scaled = true;
     block_.rms_norms = source.find("v.blk.0.ln1.bias") == nullptr;
@@ -138,6 +139,20 @@ class InternVl final : public Tower {
   std::vector<float> table_;  ///< [1 + patches][width]
 };
 
+/// Refuses a tower that has other norms than its configuration says.
+void require_as_said(TowerMap& m, const std::string& tower) {
+  const auto require = [&](bool said, const std::string& name) {
+    m.config.require(said == m.tensors.has(tower + name),
+                     fmt::format("a tower {} {}", said ? "without" : "with", tower + name));
+  };
+  const std::string norm = m.config.get_string("norm_type", "layer_norm");
+  m.config.require(norm == "layer_norm" || norm == "rms_norm",
+                   "norm_type '" + printable(norm) + "'");
+  require(norm == "layer_norm", "encoder.layer.0.layernorm_before.bias");
+  require(m.config.get_bool("use_qk_norm", false), "encoder.layer.0.attention.q_norm.weight");
+  require(!m.config.get_bool("use_mean_pooling", true), "layernorm.weight");
+}
+
 void map(TowerMap& m) {
   for (const auto& [key, value] : {std::pair{"hidden_size", 1024},
                                    {"intermediate_size", 4096},
@@ -174,6 +189,7 @@ void map(TowerMap& m) {
   m.keys.set_int("vision.preproc_min_tiles", m.processor_int("min_patches", 1, 1, kMostTiles));
   m.keys.set_int("vision.preproc_max_tiles", m.processor_int("max_patches", 12, 1, kMostTiles));
   const std::string tower = "vision_tower.";
+  require_as_said(m, tower);
   m.patches(tower + "embeddings.patch_embeddings.projection", 1);
   m.tensors.copy(tower + "embeddings.cls_token", "v.class_embd");
   m.tensors.copy(tower + "embeddings.position_embeddings", "v.position_embd.weight");

@@ -23,6 +23,7 @@ constexpr const char* kTable = "v.position_embd.weight";
 constexpr float kProjectorEps = 1e-5f;
 constexpr int64_t kMostTiles = 1024;
 constexpr int64_t kMostSide = 1 << 14;
+constexpr int64_t kMostResults = 1 << 16;  ///< of a picture, whatever a file says
 
 /// What each of n points between the ends of a row of `places` takes of these: [n][places]. When
 /// there are fewer points than places, every place counts.
@@ -54,6 +55,7 @@ class Lfm2 final : public Tower {
     block_.activation = op::Gelu::Kind::tanh;
     const int64_t area = unit() * unit();
     limits_ = read_pixel_limits(r, tower_, {64 * area, 256 * area});
+    limits_.most = std::min(limits_.most, kMostResults * area);
     read_tiles(r);
     const int64_t most = std::max<int64_t>(1, limits_.most / area);
     tower_.picture_results = std::max(most, tiles_.most > 1 ? results_of_tile() : 1);
@@ -241,7 +243,6 @@ void map(TowerMap& m) {
   m.require_processor("downsample_factor", merged);
   m.require_processor("encoder_patch_size", m.patch());
   const int64_t area = merged * merged * m.patch() * m.patch();
-  constexpr int64_t kMostResults = 1 << 16;
   m.keys.set_int("vision.image_min_pixels",
                  area * m.processor_int("min_image_tokens", 64, 1, kMostResults));
   m.keys.set_int("vision.image_max_pixels",

@@ -20,6 +20,7 @@ KINDS = {  # text, tower, the token of an image, its size
     "gemma3": (make_towers.gemma3_text, make_towers.gemma3_tower, "<start_of_image>", (32, 32)),
     "idefics3": (make_towers.llama_text, make_towers.idefics3_tower, "<image>", (24, 16)),
     "lfm2": (make_towers.lfm2_text, make_towers.lfm2_tower, "<image>", (24, 16)),
+    "llava": (make_towers.llama_text, make_towers.llava_tower, "<image>", (24, 16)),
     "internvl": (make_towers.qwen_text, make_towers.internvl_tower, "<IMG_CONTEXT>", (24, 16)),
     "mistral3": (make_towers.mistral3_text, make_towers.pixtral_tower, "[IMG]", (24, 16)),
     "gemma4": (make_towers.gemma4_text, make_towers.gemma4_tower, "<|image|>", (48, 48)),
@@ -196,6 +197,14 @@ def test_tiles_of_lfm2_are_of_whole_results(tmp_path):
             pair.refuses(metadata | {"clip.vision." + key: value}, tensors, "clip.vision.")
 
 
+def test_images_of_llava_are_of_whole_patches(tmp_path):
+    pair = Pair(tmp_path, "llava")
+    metadata, tensors = pair.tower()
+    for value in (0, 18, 1 << 20):
+        pair.refuses(metadata | {"clip.vision.image_size": value}, tensors, "image_size")
+    pair.refuses(metadata | {"clip.vision.feature_layer": [1, 2]}, tensors, "feature_layer")
+
+
 def test_tiles_of_internvl_are_of_whole_results(tmp_path):
     pair = Pair(tmp_path, "internvl")
     metadata, tensors = pair.tower()
@@ -208,7 +217,7 @@ def test_tiles_of_internvl_are_of_whole_results(tmp_path):
 def test_pictures_of_idefics3_are_of_whole_results(tmp_path):
     pair = Pair(tmp_path, "idefics3")
     metadata, tensors = pair.tower()
-    for key, values in {"image_size": (0, 12, 18, 1 << 20), "projector.scale_factor": (0, 3, 65),
+    for key, values in {"image_size": (0, 3, 12, 20, 1 << 20), "projector.scale_factor": (0, 3, 65),
                         "preproc_image_size": (0, 1 << 30)}.items():
         for value in values:
             pair.refuses(metadata | {"clip.vision." + key: value}, tensors, "clip.vision.")

@@ -25,10 +25,12 @@ SPARE = 4  # rows of a step that an image does not take
 SQUARE = (make_towers.GEMMA3_SIDE, make_towers.GEMMA3_SIDE)
 
 
-def kind(text, tower, model, shown, sizes, most=0):
+def kind(text, tower, model, shown, sizes, most=0, line=""):
     """shown: the tokens of an image with what is around them. sizes: of images that are not scaled,
-    the widest, the highest, then others. most: --image-max-tokens."""
-    return SimpleNamespace(text=text, tower=tower, model=model, shown=shown, sizes=sizes, most=most)
+    the widest, the highest, then others. most: --image-max-tokens. line: what stands behind an
+    image that a prompt has no mark for."""
+    return SimpleNamespace(text=text, tower=tower, model=model, shown=shown, sizes=sizes, most=most,
+                           line=line)
 
 
 TILED_SIZES = [(48, 16), (16, 48), (48, 32), (21, 30), (16, 16)]
@@ -43,8 +45,10 @@ KINDS = {
         side=24, edge=24, merged=3), tiled_towers.Idefics3, ["<image>"], TILED_SIZES),
     "lfm2": kind(make_towers.lfm2_text, make_towers.lfm2_tower, tiled_towers.Lfm2, ["<image>"],
                  TILED_SIZES),
+    "llava": kind(make_towers.llama_text, make_towers.llava_tower, tiled_towers.Llava, ["<image>"],
+                  TILED_SIZES, line="\n"),
     "internvl": kind(make_towers.qwen_text, make_towers.internvl_tower, tiled_towers.InternVl,
-                     ["<IMG_CONTEXT>"], TILED_SIZES),
+                     ["<IMG_CONTEXT>"], TILED_SIZES, line="\n"),
     "mistral3": kind(make_towers.mistral3_text, make_towers.pixtral_tower, towers.Mistral3,
                      ["[IMG]", "[IMG_END]"], MISTRAL_SIZES),
     "mistral3-without-break": kind(
@@ -309,7 +313,7 @@ def test_tokens_of_a_prompt(made):
     around, replaced = shown_text(made)
     mark = made.reference.image_token
     for text, images, whole in ((f"Say{mark}it", [2], f"Say{around}it"),
-                                ("Say it", [2], f"{around}Say it"),
+                                ("Say it", [2], f"{around}{made.of.line}Say it"),
                                 (f"{mark}or{mark}", [2, 3], f"{around}or{around}")):
         told = infer(made, "run", "-q", "--json", "-p", text, "-n", 1, *files(made, images))
         rows = sum(rows_of(made, image) - replaced for image in images)
@@ -323,6 +327,15 @@ def test_tokens_of_a_chat(made):
     text = f"<|im_start|>user\n{around}What?<|im_end|>\n<|im_start|>assistant\n"
     assert end["prompt_tokens"] == counted(made, text) - replaced + rows_of(made, 2)
     assert end["finish_reason"] in ("length", "stop")
+
+
+def test_a_further_turn_computes_its_own_tokens(made):
+    done = infer(made, "chat", "--json", "-n", 3, "--temp", 0, *files(made, [2, 3]),
+                 stdin=b"What?\nAnd?\n")
+    ends = [event for event in map(json.loads, done.splitlines()) if event["event"] == "end"]
+    text = "<|im_end|>\n<|im_start|>user\nAnd?<|im_end|>\n<|im_start|>assistant\n"
+    # And perhaps the last token of the first answer.
+    assert ends[1]["prompt_tokens"] - counted(made, text) in (0, 1)
 
 
 def tokens_of(made, size, *options):

@@ -34,6 +34,8 @@ KINDS = {  # text, tower, its checkpoint, the token of an image, the size of one
              (40, 24)),
     "lfm2-without-norm": (make_towers.lfm2_text, lambda: make_towers.lfm2_tower(norm=False),
                           tower_checkpoints.lfm2, "<image>", (40, 24)),
+    "llava": (make_towers.llama_text, make_towers.llava_tower, tower_checkpoints.llava, "<image>",
+              (40, 24)),
     "internvl": (make_towers.qwen_text, make_towers.internvl_tower, tower_checkpoints.internvl,
                  "<IMG_CONTEXT>", (40, 24)),
     "mistral3": (make_towers.mistral3_text, lambda: make_towers.pixtral_tower(break_row=False),
@@ -120,6 +122,8 @@ def only(*names):
 def test_no_tensor_may_be_missing(pair):
     m = pair.checkpoint
     for name in list(m.tensors):
+        if "layers.2" in name or "post_layernorm" in name and "vision_feature_layer" in m.config:
+            continue  # is not used
         # What may be absent: biases, bounds, and with them what they stand beside.
         if name.endswith((".bias", "_min", "_max", "std_bias", "std_scale")) or ".norm" in name:
             continue
@@ -221,8 +225,8 @@ def test_pixtral_is_a_llava(pair):
     m.write(pair.folder / "dir")
     assert pair.tower("dir") == pair.tower("tower.gguf")
     shutil.rmtree(pair.folder / "dir")
-    m.says(model_type="clip_vision_model")
-    pair.refused("a tower of 'clip_vision_model'")
+    m.says(model_type="siglip_vision_model")
+    pair.refused("a tower of 'siglip_vision_model'")
 
 
 @only("mistral3")
@@ -258,6 +262,30 @@ def test_other_settings_of_lfm2(pair):
         pair.refused("layer_norm" if key == "projector_use_layernorm" else key)
 
 
+@only("llava")
+def test_other_settings_of_llava(pair):
+    m = pair.checkpoint
+    usual = dict(m.processor), dict(m.config), dict(m.config["vision_config"])
+    for key, wrong in {"resample": 2, "do_center_crop": False, "do_pad": True,
+                       "size": {"shortest_edge": 32},
+                       "crop_size": {"height": 8, "width": 16}}.items():
+        m.processor = usual[0] | {key: wrong}
+        pair.refused(key)
+    m.processor = usual[0]
+    for key, wrong in {"vision_feature_select_strategy": "full", "projector_hidden_act": "silu"
+                       }.items():
+        m.config = usual[1] | {key: wrong}
+        pair.refused(key)
+    for layer in ([-2, -5], 0, 4, -4, "last"):
+        m.config = usual[1] | {"vision_feature_layer": layer}
+        pair.refused("vision_feature_layer")
+    m.config = usual[1]
+    for key, wrong in {"image_size": 18, "hidden_act": "silu", "patch_size": 0}.items():
+        m.config["vision_config"] = usual[2] | {key: wrong}
+        m.processor = usual[0] | {"size": {}, "crop_size": {}}
+        pair.refused(key)
+
+
 @only("internvl")
 def test_other_settings_of_internvl(pair):
     m = pair.checkpoint
@@ -275,7 +303,11 @@ def test_other_settings_of_internvl(pair):
         m.config = usual[1] | {"downsample_ratio": ratio}
         pair.refused("downsample_ratio")
     m.config = usual[1]
-    for key, wrong in {"image_size": [16, 32], "patch_size": [4, 4, 4], "hidden_act": "silu",
+    for key, wrong in {"use_qk_norm": True, "use_mean_pooling": False, "norm_type": "rms_norm"
+                       }.items():
+        m.config["vision_config"] = usual[2] | {key: wrong}
+        pair.refused("norm")
+    for key, wrong in {"norm_type": "batch_norm", "image_size": [16, 32], "patch_size": [4, 4, 4], "hidden_act": "silu",
                        "use_absolute_position_embeddings": False}.items():
         m.config["vision_config"] = usual[2] | {key: wrong}
         pair.refused(key)
@@ -292,7 +324,7 @@ def test_sides_of_images_and_tiles(pair, key):
 @only("idefics3")
 def test_results_are_of_whole_squares(pair):
     pair.checkpoint.config["scale_factor"] = 3
-    pair.refused("image_size", "multiple of 12")
+    pair.refused("image_size", "multiple of 3 patches of 4")
     pair.checkpoint.config["scale_factor"] = 0
     pair.refused("scale_factor")
 

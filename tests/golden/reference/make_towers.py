@@ -177,6 +177,18 @@ def lfm2_tower(width=30, norm=True, seed=15):
     return metadata, m.tensors
 
 
+def llava_tower(width=30, side=16, seed=17):
+    metadata = tower_keys("mlp", width, image_size=side)
+    m = Parts(seed)
+    encoder(m, bias=True, parts=["up"], norm_bias=True)
+    m.tensors["v.class_embd"] = m.rng.normal(0, 1, SEES)
+    m.tensors["v.position_embd.weight"] = m.rng.normal(0, 0.4, (1 + (side // PATCH) ** 2, SEES))
+    m.norm("v.pre_ln", SEES, bias=True)
+    m.matrix("mm.0", width, SEES, gain=1.5, bias=True)
+    m.matrix("mm.2", width, width, gain=1.5, bias=True)
+    return metadata, m.tensors
+
+
 def internvl_tower(width=30, side=16, seed=16):
     """Of pictures of 4 results, and 1 to 5 tiles."""
     metadata = tower_keys("internvl", width, image_size=side, projector__scale_factor=2,

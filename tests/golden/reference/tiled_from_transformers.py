@@ -143,6 +143,11 @@ class Idefics3(Tiled):
                                               image_seq_len=results)
 
 
+class Idefics3Odd(Idefics3):
+    """With pixels beyond whole patches, as SmolVLM 2.2B's."""
+    side, scale, edge = 27, 3, 108
+
+
 class Lfm2Vl(Tiled):
     special = ["<image>", "<|image_start|>", "<|image_end|>", "<|img_thumbnail|>"] + [
         f"<|img_row_{row}_col_{column}|>" for row in range(1, 11) for column in range(1, 11)
@@ -223,6 +228,42 @@ class InternVl(Tiled):
 class InternVl6B(InternVl):
     """With the norms of the largest tower, and another text."""
     text, norm, keys = "qwen3", "rms_norm", True
+
+
+class Llava(Tiled):
+    special = ["<image>"]
+    side, patch, feature = 24, 4, -2
+
+    def usual(self):
+        return {"size": {"shortest_edge": self.side}, "resample": 3, "do_center_crop": True,
+                "crop_size": {"height": self.side, "width": self.side}}
+
+    def make(self):
+        return transformers.LlavaForConditionalGeneration(transformers.LlavaConfig(
+            text_config={"model_type": "llama", "vocab_size": len(self.words), "hidden_size": 32,
+                         "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
+                         "num_key_value_heads": 2, "max_position_embeddings": 4096,
+                         "pad_token_id": 0, "tie_word_embeddings": False},
+            vision_config={"model_type": "clip_vision_model", "hidden_size": 24,
+                           "intermediate_size": 40, "num_hidden_layers": 3,
+                           "num_attention_heads": 2, "image_size": self.side,
+                           "patch_size": self.patch},
+            image_token_id=self.id(self.mark), vision_feature_layer=self.feature,
+            tie_word_embeddings=False))
+
+    def begins(self):
+        return [self.id(self.mark)]
+
+    def processor(self):
+        pictures = transformers.CLIPImageProcessorPil(**self.processing)
+        return transformers.LlavaProcessor(
+            pictures, self.tokenizer, patch_size=self.patch, num_additional_image_tokens=1,
+            vision_feature_select_strategy="default", image_token=self.mark)
+
+
+class LlavaWhole(Llava):
+    """With the results of the tower's last layer."""
+    feature = -1
 
 
 class SmolVlm(Idefics3):

@@ -1,5 +1,5 @@
 """Models that cut images into tiles, in float64: the towers of Idefics3 and SmolVLM, of
-LFM2-VL, and of InternVL, and their text models with images.
+LFM2-VL, of InternVL, and, uncut, of LLaVA 1.5, and their text models with images.
 
 Written from Laurençon et al. 2024 (Idefics3), Zhai et al. 2023 and Tschannen et al. 2025 (SigLIP), Chen
 et al. 2024 (InternVL) and what Hugging Face's `transformers` computes. Tensor and key names are those of llama.cpp's converter.
@@ -34,6 +34,8 @@ class TiledTower(Tower):
         x = self.linear(x.reshape(rows * columns, -1), "v.patch_embd") + places
         if first is not None:
             x = np.concatenate([first.reshape(1, -1), x])
+        if "v.pre_ln.weight" in self.tensors:
+            x = self.norm(x, "v.pre_ln", self.eps)
         for layer in range(self.layers):
             b = f"v.blk.{layer}."
             scales = [self.tensors.get(f"{b}ls{i}.weight", 1.0) for i in (1, 2)]
@@ -179,6 +181,27 @@ class InternVlTower(TiledTower):
         return self.linear(gelu(self.linear(x, "mm.model.mlp.1")), "mm.model.mlp.3")
 
 
+class LlavaTower(TiledTower):
+    projector, usual_merged = "mlp", 1
+
+    @staticmethod
+    def act(x):
+        return x / (1 + np.exp(-1.702 * x))
+
+    def pictures(self, rgb):
+        """The middle of an image."""
+        side, shorter = self.key("image_size"), min(rgb.shape[:2])
+        rows, columns = (int(side * length / shorter) for length in rgb.shape[:2])
+        top, left = (rows - side) // 2, (columns - side) // 2
+        whole = resize(rgb, columns, rows, "bicubic")
+        return [whole[top:top + side, left:left + side]], [[], []]
+
+    def results(self, rgb):
+        places = self.tensors["v.position_embd.weight"]
+        x = self.encoded(rgb, places[1:], places[0] + self.tensors["v.class_embd"])
+        return self.linear(gelu(self.linear(x, "mm.0")), "mm.2")
+
+
 class TiledModel(PlacedModel):
     """Its tower says which pictures an image is cut into, and which tokens stand around them."""
     image_token = "<image>"
@@ -195,6 +218,10 @@ class TiledModel(PlacedModel):
 
 class Idefics3(TiledModel):
     tower_class = Idefics3Tower
+
+
+class Llava(TiledModel):
+    tower_class = LlavaTower
 
 
 class Lfm2(TiledModel):

@@ -184,6 +184,29 @@ def lfm2(keys, tensors):
     return m
 
 
+def llava(keys, tensors):
+    """With a further layer, which is not used."""
+    m = Checkpoint(keys, tensors, "LlavaForConditionalGeneration")
+    m.usual()
+    side, count = m.key("image_size"), m.key("block_count")
+    m.says(model_type="clip_vision_model", image_size=side, num_hidden_layers=count + 1,
+           layer_norm_eps=m.key("attention.layer_norm_epsilon"))
+    m.config |= {"vision_feature_layer": -2, "vision_feature_select_strategy": "default"}
+    m.processor |= {"resample": 3, "size": {"shortest_edge": side},
+                    "crop_size": {"height": side, "width": side}}
+    v = "vision_tower.vision_model."
+    m.take("v.patch_embd", v + "embeddings.patch_embedding")
+    m.tensors[v + "embeddings.class_embedding"] = m.given.pop("v.class_embd")
+    m.take("v.position_embd", v + "embeddings.position_embedding")
+    m.take("v.pre_ln", v + "pre_layrnorm")
+    m.blocks(v + "encoder.layers.", SIGLIP_BLOCK)
+    m.tensors[f"{v}encoder.layers.{count}.mlp.fc1.weight"] = np.ones((4, 4))
+    m.tensors[v + "post_layernorm.weight"] = np.ones(4)
+    m.take("mm.0", "multi_modal_projector.linear_1")
+    m.take("mm.2", "multi_modal_projector.linear_2")
+    return m
+
+
 def internvl(keys, tensors):
     m = Checkpoint(keys, tensors, "InternVLForConditionalGeneration")
     m.usual()

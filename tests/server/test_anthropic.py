@@ -84,7 +84,9 @@ def test_a_last_message_of_the_assistant_is_continued(service):
     ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0].role"),
     ({"messages": [{"role": "user", "content": [{"type": "video"}]}]}, "messages[0].content[0].type"),
     ({"messages": [{"role": "user", "content": [{"type": "image"}]}]}, "messages[0].content[0].source"),
-    ({"tools": [{"name": "x"}]}, "tools[0].input_schema"), ({"tool_choice": {"type": "x"}}, "tool_choice.type"),
+    ({"tools": [{"name": "x"}]}, "tools[0].input_schema"),
+    ({"tools": [{"input_schema": {}}], "tool_choice": {"type": "any"}}, "tools[0].name"),
+    ({"tools": [{"input_schema": {}, "name": ""}]}, "tools[0].name"), ({"tool_choice": {"type": "x"}}, "tool_choice.type"),
     ({"tools": [TOOL], "tool_choice": {"type": "tool"}}, "tool_choice.name"),
     ({"system": 1}, "system"),
 ])

@@ -59,13 +59,17 @@ def test_arguments_are_an_object(service, parameters):
     function = {"name": "f"} | ({} if parameters is None else {"parameters": parameters})
     body = HI | {"max_tokens": 300, "tool_choice": "required",
                  "tools": [{"type": "function", "function": function}]}
+    reasons = set()
     for seed in range(3):
         answer = service.post("/v1/chat/completions", body | {"seed": seed})
         [choice] = answer["choices"]
-        [call] = choice["message"]["tool_calls"]
-        assert call["function"]["arguments"].lstrip().startswith("{")
+        reasons.add(choice["finish_reason"])
         if choice["finish_reason"] == "tool_calls":
+            [call] = choice["message"]["tool_calls"]
             assert isinstance(json.loads(call["function"]["arguments"]), dict)
+        else:
+            assert choice["message"]["content"].lstrip().startswith("{")
+    assert "tool_calls" in reasons
 
 
 def test_one_of_several_functions_with_references(service):
@@ -82,3 +86,40 @@ def test_one_of_several_functions_with_references(service):
         arguments = json.loads(call["function"]["arguments"])
         assert call["function"]["name"] in "fg"
         assert set(arguments) == {"p", "const"} and set(arguments.values()) <= {1, 2}
+
+
+CITY = {"type": "object", "required": ["city"], "additionalProperties": False,
+        "properties": {"city": {"type": "string", "maxLength": 8}}}
+#: With one tool its arguments are generated, with two the name of one as well.
+CUT = [({"stop": ["city"]}, 1, '{"', "stop"), ({"stop": ["city"]}, 2, '{"', "stop"),
+       ({"stop": ["arg"]}, 2, "", "stop"), ({"max_tokens": 1}, 1, "{", "length")]
+
+
+@pytest.mark.parametrize("more, tools, text, reason", CUT)
+def test_a_call_that_is_cut_short_is_none(service, more, tools, text, reason):
+    """Neither what a stop string ends, nor what is too long."""
+    functions = [{"name": name, "parameters": CITY} for name in ("f", "g")[:tools]]
+    asked = {"seed": 1, "temperature": 0, "max_tokens": 60}
+    body = asked | more | {"messages": HI["messages"], "tool_choice": "required",
+                           "tools": [{"type": "function", "function": each} for each in functions]}
+    [choice] = service.post("/v1/chat/completions", body)["choices"]
+    assert "tool_calls" not in choice["message"] and choice["finish_reason"] == reason
+    assert (choice["message"]["content"] or "").replace(" ", "").startswith(text)
+    deltas = [choice["delta"] for event in service.events("/v1/chat/completions", body)
+              for choice in event["choices"]]
+    assert not any("tool_calls" in delta for delta in deltas)
+    assert "".join(delta.get("content") or "" for delta in deltas) == choice["message"]["content"]
+
+
+def test_a_call_that_is_cut_short_in_other_interfaces(service):
+    asked = {"seed": 1, "stop": ["city"]}
+    body = asked | {"input": "hi", "tools": [{"type": "function", "name": "f", "parameters": CITY}],
+                    "tool_choice": "required"}
+    [item] = service.post("/v1/responses", body)["output"]
+    assert (item["type"], item["content"][0]["text"].replace(" ", "")) == ("message", '{"')
+    body = asked | {"messages": HI["messages"], "max_tokens": 60, "tool_choice": {"type": "any"},
+                    "tools": [{"name": "f", "input_schema": CITY}], "stop_sequences": ["city"]}
+    message = service.post("/v1/messages", body)
+    [block] = message["content"]
+    assert (block["type"], block["text"].replace(" ", "")) == ("text", '{"')
+    assert (message["stop_reason"], message["stop_sequence"]) == ("stop_sequence", "city")

@@ -113,6 +113,13 @@ def test_other_choices_are_refused(served, choice, field):
     assert (status, error["param"]) == (400, field)
 
 
+@pytest.mark.parametrize("name", [{}, {"name": ""}, {"name": None}])
+def test_tools_without_a_name_are_refused(served, name):
+    body = {"input": "hi", "tools": [{"type": "function", "parameters": SCHEMA} | name], "tool_choice": "required"}
+    status, error = served.error("/v1/responses", body)
+    assert (status, error["param"]) == (400, "tools[0].name")
+
+
 def test_one_call_at_most(served):
     twice = "A. " + CALL + "\n" + CALL + "\nB."
     both = chat(served, twice)["message"]

@@ -126,7 +126,7 @@ Json conversation_of(Fields& fields, bool& one_call) {
     if (schema == nullptr) tool.wrong("input_schema", "an object: other tools are not supported");
     made["tools"].push_back({{"type", "function"},
                              {"function",
-                              {{"name", tool.text("name").value_or("")},
+                              {{"name", read_tool_name(tool)},
                                {"description", tool.text("description").value_or("")},
                                {"parameters", *schema}}}});
   }

@@ -123,6 +123,12 @@ Json read_messages(Fields& fields) {
   return all;
 }
 
+std::string read_tool_name(Fields& tool) {
+  std::string name = tool.text("name").value_or("");
+  if (name.empty()) tool.wrong("name", "the name of a function, not empty");
+  return name;
+}
+
 bool can_continue(const Json& message) {
   const auto content = message.find("content");
   const auto calls = message.find("tool_calls");
@@ -154,9 +160,8 @@ Json template_variables(Fields& fields) {
     Fields tool((*tools)[i], fields.path_of(fmt::format("tools[{}]", i)));
     const Json* function = tool.object("function");
     if (function == nullptr) tool.wrong("function", "an object");
-    if (!Fields(*function, tool.path_of("function")).text("name")) {
-      Fields(*function, tool.path_of("function")).wrong("name", "a string");
-    }
+    Fields inner(*function, tool.path_of("function"));
+    read_tool_name(inner);
   }
   Json allowed = allowed_tools(fields, choice, tools == nullptr ? Json::array() : *tools);
   if (!allowed.empty()) variables["tools"] = std::move(allowed);

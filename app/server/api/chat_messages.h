@@ -15,6 +15,9 @@ inline constexpr size_t kMostTools = 1000;
 /// arguments of calls become objects. Throws Problem.
 Json read_messages(Fields& fields);
 
+/// The name of a tool that may be called. Throws Problem if it has none.
+std::string read_tool_name(Fields& tool);
+
 /// Whether an answer can begin in this message, an object: it is a text of the assistant, without
 /// calls.
 bool can_continue(const Json& message);

@@ -141,7 +141,7 @@ Json conversation_of(Fields& fields) {
     if (tool.text("type").value_or("") != "function") {
       tool.wrong("type", "function: the server runs no tools itself");
     }
-    Json function = {{"name", tool.text("name").value_or("")}};
+    Json function = {{"name", read_tool_name(tool)}};
     if (const auto description = tool.text("description")) function["description"] = *description;
     if (const Json* parameters = tool.object("parameters")) function["parameters"] = *parameters;
     made["tools"].push_back({{"type", "function"}, {"function", std::move(function)}});

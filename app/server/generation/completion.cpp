@@ -12,6 +12,20 @@ namespace {
 /// What the reader may leave before the generation waits for it.
 constexpr size_t kMostUnsent = 256 << 10;
 
+/// What follows `"arguments":` in the beginning of {"name", "arguments"}; empty if it ends before.
+/// The name, whose quotes are escaped, has no such text.
+std::string arguments_in(std::string_view text) {
+  constexpr std::string_view kName = "\"arguments\"";
+  constexpr const char* kSpaces = " \t\r\n";
+  for (size_t at = text.find(kName); at != text.npos; at = text.find(kName, at + 1)) {
+    const size_t colon = text.find_first_not_of(kSpaces, at + kName.size());
+    if (colon == text.npos || text[colon] != ':') continue;
+    const size_t begin = text.find_first_not_of(kSpaces, colon + 1);
+    return std::string(text.substr(std::min(begin, text.size())));
+  }
+  return {};
+}
+
 }  // namespace
 
 Completion::Completion(std::shared_ptr<Engine> engine, CompletionWorkers workers,
@@ -190,11 +204,7 @@ bool Completion::take_event(size_t at) {
       deliver(at, {{OutputEvent::Kind::content, "", {}}});
     }
   }
-  if (!request_.forced.empty() && !failed_ && !cancelled_) {
-    OutputEvent made{OutputEvent::Kind::content, choice.forced, {}};
-    if (auto call = forced_call(choice.forced)) made = {OutputEvent::Kind::tool_call, "", *call};
-    sink_->part(static_cast<int>(at), made, std::exchange(choice.tokens, {}));
-  }
+  if (!request_.forced.empty()) deliver_forced(at);
   if (choice.called) {
     event.result.reason = FinishReason::stop;
     event.result.stop_string.clear();
@@ -229,10 +239,23 @@ void Completion::deliver(size_t at, std::vector<OutputEvent> events) {
   }
 }
 
+void Completion::deliver_forced(size_t at) {
+  if (failed_ || cancelled_) return;
+  Choice& choice = choices_[at];
+  OutputEvent made{OutputEvent::Kind::content, "", {}};
+  if (auto call = forced_call(choice.forced)) {
+    made = {OutputEvent::Kind::tool_call, "", *std::move(call)};
+  } else {
+    made.text = request_.forced == "*" ? arguments_in(choice.forced) : choice.forced;
+    if (made.text.empty() && choice.tokens.empty()) return;
+  }
+  sink_->part(static_cast<int>(at), made, std::exchange(choice.tokens, {}));
+}
+
 std::optional<ToolCall> Completion::forced_call(const std::string& text) const {
-  if (request_.forced != "*") return ToolCall{"", request_.forced, text};
   const Json json = parse_json(text);
   if (!json.is_object()) return std::nullopt;
+  if (request_.forced != "*") return ToolCall{"", request_.forced, text};
   const auto name = json.find("name");
   if (name == json.end() || !name->is_string()) return std::nullopt;
   const auto arguments = json.find("arguments");

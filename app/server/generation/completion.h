@@ -112,7 +112,9 @@ class Completion : public std::enable_shared_from_this<Completion> {
   /// Whether another event may be there.
   bool take_event(size_t choice);
   void deliver(size_t choice, std::vector<OutputEvent> events);
-  /// None if the text was cut short, so that it names no function.
+  /// The call that an answer had to be; if the text was cut short, what there is of its arguments.
+  void deliver_forced(size_t choice);
+  /// None if the text was cut short.
   std::optional<ToolCall> forced_call(const std::string& text) const;
   void fail(const Status& status);
 

@@ -24,15 +24,19 @@ std::string step_names() {
   return names;
 }
 
+/// A negative number is a seed like any other, as in the server's requests; -1 alone is none.
 std::optional<uint64_t> parse_seed(const std::string& text) {
   if (text == "-1") return std::nullopt;
+  int64_t negative = 0;
   uint64_t seed = 0;
   const char* end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, seed);
+  const bool minus = text.starts_with('-');
+  const auto parsed =
+      minus ? std::from_chars(text.data(), end, negative) : std::from_chars(text.data(), end, seed);
   if (parsed.ec != std::errc() || parsed.ptr != end) {
     usage(fmt::format("--seed: expected a number or -1, found '{}'", text));
   }
-  return seed;
+  return minus ? static_cast<uint64_t>(negative) : seed;
 }
 
 /// "15043+1.5", "15043-1", "15043-inf". What is no number of tokens or logits gives nothing.

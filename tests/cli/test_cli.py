@@ -327,6 +327,14 @@ def test_run_is_repeatable_and_stdout_holds_text_alone(talking_model):
     assert report["finish_reason"] == "length" and report["seed"] == 7
 
 
+def test_run_takes_negative_seeds(talking_model):
+    arguments = ["run", "-m", talking_model, "-p", "abc", "-n", 20, "--ignore-eos", "--json", "--seed"]
+    reports = [json.loads(infer(*arguments, seed).stdout) for seed in (-2, -2, 2**64 - 2)]
+    assert [report["seed"] for report in reports] == [2**64 - 2] * 3
+    assert len({report["text"] for report in reports}) == 1
+    fails(2, *arguments, -2**63 - 1, says="expected a number or -1")
+
+
 def test_run_reads_the_prompt_from_file_or_stdin(talking_model, tmp_path):
     prompt = tmp_path / "prompt"
     prompt.write_text("a prompt\n")

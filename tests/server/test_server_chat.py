@@ -216,6 +216,18 @@ def test_a_wrong_field_is_named(service, change, field, why):
     assert error["type"] == "invalid_request_error"
 
 
+def test_negative_seeds(service):
+    """Any whole number of 64 bits is a seed, but -1."""
+    def text(seed):
+        body = STORY | {"seed": seed, "temperature": 1, "max_tokens": 20}
+        return service.post("/v1/chat/completions", body)["choices"][0]["message"]["content"]
+
+    texts = [text(seed) for seed in (-2, -3, -2**63, 2**63 - 1)]
+    assert texts == [text(seed) for seed in (-2, -3, -2**63, 2**63 - 1)]
+    assert len(set(texts)) > 1
+    assert len({text(-1) for _ in range(4)}) > 1
+
+
 @pytest.mark.parametrize("body, why", [
     (b"", "not JSON"), (b"{", "not JSON"), (b"[]", "expected a JSON object"), (b"\xff{}", "not JSON"),
     (b'{"a":' * 5000 + b"1" + b"}" * 5000, "nested deeper than 100"),

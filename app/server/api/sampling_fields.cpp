@@ -114,7 +114,8 @@ void read_generation(Fields& fields, const ServedModel& model, CompletionRequest
 #include "infer/samplers.def"
   read_other_names(fields, options.sampling);
   read_order(fields, options.sampling);
-  if (const auto seed = fields.integer("seed", INT64_MIN, INT64_MAX); seed && *seed >= 0) {
+  // -1 asks for a fresh seed.
+  if (const auto seed = fields.integer("seed", INT64_MIN, INT64_MAX); seed && *seed != -1) {
     options.sampling.seed = static_cast<uint64_t>(*seed);
   }
   read_biases(fields, model.engine(), options.sampling);

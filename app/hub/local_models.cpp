@@ -58,7 +58,8 @@ void add_files(const fs::path& folder, const std::string& source, FolderWalk& wa
   for (const auto& [index, whole] : firsts) models[index].bytes = whole_bytes[whole];
 }
 
-/// The GGUF files and the Hugging Face directories below a folder.
+/// The GGUF files and the Hugging Face directories below a folder. A directory within another one
+/// is a part of that model, as sentence-transformers' modules are, and no model itself.
 void add_folder(const fs::path& folder, const std::string& source, FolderWalk& walk,
                 std::vector<LocalModel>& models) {
   add_files(folder, source, walk, models);
@@ -66,9 +67,12 @@ void add_folder(const fs::path& folder, const std::string& source, FolderWalk& w
   walk.visit(folder, [&](const fs::path& file) {
     if (file.extension() == ".safetensors") weights[file.parent_path()] += bytes_of(file);
   });
-  for (const auto& [path, bytes] : weights) {
+  const auto is_model = [&](const fs::path& path) {
     std::error_code absent;
-    if (path == folder || !fs::exists(path / "config.json", absent)) continue;
+    return weights.contains(path) && fs::exists(path / "config.json", absent);
+  };
+  for (const auto& [path, bytes] : weights) {
+    if (path == folder || !is_model(path) || is_model(path.parent_path())) continue;
     models.push_back({path.lexically_relative(folder).string(), path.string(), source, bytes});
   }
 }

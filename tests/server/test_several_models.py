@@ -68,6 +68,16 @@ def states(service):
     return {model["id"]: model["status"] for model in service.get("/v1/models")["data"]}
 
 
+def test_parts_of_a_model_are_none(start, tmp_path):
+    """The folders of sentence-transformers' modules, which have weights and a configuration too."""
+    embed = ROOT / "tests" / "data" / "embed"
+    shutil.copytree(embed / "gemma-embedding", tmp_path / "gemma")
+    shutil.copytree(embed / "bert-mean", tmp_path / "more" / "bert")
+    assert (tmp_path / "gemma" / "2_Dense" / "config.json").exists()
+    service = start("--models", tmp_path, "-t", "1")
+    assert {model["id"] for model in service.get("/v1/models")["data"]} == {"gemma", "more/bert"}
+
+
 def test_names(several):
     # A draft model and what reads images are no models of their own.
     assert list(states(several)) == ["alpha", "broken", "encoder", "sub/beta"]

@@ -134,20 +134,30 @@ void declare_serve(Options options, ServeArgs& args) {
                   "for other machines too");
 }
 
+/// Without the white space around it.
+std::string trimmed(const std::string& text) {
+  constexpr const char* kSpaces = " \t\r\n";
+  const size_t begin = text.find_first_not_of(kSpaces);
+  if (begin == std::string::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kSpaces) + 1 - begin);
+}
+
 std::vector<std::string> api_keys(const ServeArgs& args) {
   std::vector<std::string> keys;
-  if (std::string key = platform::variable("INFER_API_KEY"); !key.empty()) {
-    keys.push_back(std::move(key));
+  if (const std::string given = platform::variable("INFER_API_KEY"); !given.empty()) {
+    keys.push_back(trimmed(given));
+    if (keys.back().empty() || keys.back().find('\n') != std::string::npos) {
+      throw Failure(kExitUsage,
+                    "INFER_API_KEY: expected a key on one line; --api-key-file reads several");
+    }
   }
   if (args.key_file.empty()) return keys;
   const size_t before = keys.size();
   std::string text = read_filled_input(args.key_file);
   if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);  // the mark of UTF-8 of some editors
   for (const std::string& line : parts_of(text, '\n')) {
-    constexpr const char* kSpaces = " \t\r";
-    const size_t begin = line.find_first_not_of(kSpaces);
-    if (begin == std::string::npos || line[begin] == '#') continue;
-    keys.push_back(line.substr(begin, line.find_last_not_of(kSpaces) + 1 - begin));
+    std::string key = trimmed(line);
+    if (!key.empty() && key.front() != '#') keys.push_back(std::move(key));
   }
   if (keys.size() == before) {
     throw Failure(kExitBadFile, args.key_file + ": expected a key a line, found none");
@@ -256,6 +266,26 @@ std::unique_ptr<server::ModelPool> make_pool(ServeArgs& args, std::string& shown
   return std::make_unique<server::ModelPool>(std::move(sources), std::move(options));
 }
 
+/// The origins of pages as browsers send them. Throws Failure for one that no browser sends.
+std::vector<std::string> origins_of(const ServeArgs& args) {
+  std::vector<std::string> origins;
+  for (const std::string& given : args.origins) {
+    const size_t scheme = given.find("://");
+    const std::string_view host =
+        scheme == std::string::npos ? "" : std::string_view(given).substr(scheme + 3);
+    const bool is_origin =
+        scheme != 0 && !host.empty() && host.find_first_of("/?#@ ") == std::string_view::npos;
+    if (!is_origin && given != "*" && given != "null") {
+      usage(
+          fmt::format("--allow-origin: expected * or an origin such as https://example.org:8080, "
+                      "without a path, found '{}'",
+                      given));
+    }
+    origins.push_back(server::lower_case(given));
+  }
+  return origins;
+}
+
 int run_serve(ServeArgs& args) {
   server::ServerOptions options;
   options.host = args.host;
@@ -263,7 +293,7 @@ int run_serve(ServeArgs& args) {
   options.keys = api_keys(args);
   options.open = args.no_key;
   options.allowed_hosts = args.hosts;
-  options.origins = args.origins;
+  options.origins = origins_of(args);
   options.drain_seconds = args.drain;
   if (args.certificate.empty() != args.tls_key.empty()) {
     usage("--tls-cert and --tls-key: give both or neither");

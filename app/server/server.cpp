@@ -67,6 +67,8 @@ Status serve(ModelPool& models, const ServerOptions& options) {
       {options.host, options.port, options.socket, options.tls}, options.limits,
       {.handler = [&api](ExchangePtr exchange) { api.take(std::move(exchange)); },
        .admit = [&api](const Request& request) { return api.admits(request); },
+       .refuse = [&api](Exchange& exchange, int status,
+                        const std::string& message) { api.refuse(exchange, status, message); },
        .finished = [&api](const Exchange& exchange) { api.finished(exchange); }});
   if (!http) return http.error();
   const bool loopback = (*http)->is_loopback();

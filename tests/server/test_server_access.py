@@ -42,11 +42,26 @@ def test_a_key_from_the_environment(start):
     service = start(env={"INFER_API_KEY": "secret"})
     assert service.ask("GET", "/v1/models")[0] == 401
     assert service.ask("GET", "/v1/models", headers={"x-api-key": "secret"})[0] == 200
+    for scheme, status in (("Bearer", 200), ("bEARER", 200), ("Basic", 401)):
+        headers = {"Authorization": f"{scheme} secret"}
+        assert service.ask("GET", "/v1/models", headers=headers)[0] == status
 
 
-def refused(*arguments):
+def test_white_space_around_the_key_from_the_environment(start):
+    service = start(env={"INFER_API_KEY": " secret\r\n"})
+    assert service.ask("GET", "/v1/models", headers={"x-api-key": "secret"})[0] == 200
+    for key in (" \n", "one\ntwo"):
+        assert "INFER_API_KEY: expected a key on one line" in refused("--port", "0", env={"INFER_API_KEY": key})
+
+
+@pytest.mark.parametrize("origin", ["http://page.test/", "page.test", "http://", "http://page.test/x", "page.test:80"])
+def test_what_is_no_origin(origin):
+    assert "--allow-origin: expected * or an origin" in refused("--port", "0", "--allow-origin", origin)
+
+
+def refused(*arguments, env=None):
     done = subprocess.run([BIN, "serve", *map(str, arguments)], capture_output=True, text=True,
-                          timeout=60)
+                          timeout=60, env=os.environ | (env or {}))
     assert done.returncode != 0
     return done.stderr
 
@@ -71,6 +86,7 @@ def test_an_address_that_is_taken(service):
 
 @pytest.mark.parametrize("host, status", [
     ("localhost", 200), ("localhost:1234", 200), ("127.0.0.1", 200), ("[::1]:80", 200),
+    ("LocalHost", 200), ("localhost.", 200), ("localhost.:80", 200), ("localhost..", 403), (".", 403),
     ("evil.example", 403), ("localhost.evil.example", 403), ("", 403), ("127.0.0.1.nip.io", 403),
 ])
 def test_names_in_host(service, host, status):
@@ -84,7 +100,7 @@ def test_names_in_host(service, host, status):
 ])
 def test_a_probe_without_host(service, path, status):
     assert service.raw(f"GET {path} HTTP/1.0\r\n\r\n".encode()).startswith(b"HTTP/1.1 %d " % status)
-    assert service.raw(f"GET {path} HTTP/1.1\r\nConnection: close\r\n\r\n".encode()).startswith(b"HTTP/1.1 403 ")
+    assert service.raw(f"GET {path} HTTP/1.1\r\nConnection: close\r\n\r\n".encode()).startswith(b"HTTP/1.1 400 ")
     named = service.raw(f"GET {path} HTTP/1.0\r\nHost: evil.example\r\n\r\n".encode())
     assert named.startswith(b"HTTP/1.1 403 ")
 
@@ -95,13 +111,14 @@ def test_pages_of_other_sites(service, start):
     assert service.ask("OPTIONS", "/v1/chat/completions", headers=evil)[0] == 403
     own = {"Origin": f"http://127.0.0.1:{service.port}"}
     assert service.ask("POST", "/tokenize", {"content": "a"}, headers=own)[0] == 200
-    friendly = start("--allow-origin", "https://page.example", "--allow-host", "name.example")
+    friendly = start("--allow-origin", "https://Page.example", "--allow-host", "Name.example")
     page = {"Origin": "https://page.example"}
     status, headers, _ = friendly.ask("OPTIONS", "/v1/chat/completions", headers=page)
     assert status == 204 and headers["access-control-allow-origin"] == "https://page.example"
     status, headers, _ = friendly.ask("POST", "/tokenize", {"content": "a"}, headers=page)
     assert status == 200 and headers["access-control-allow-origin"] == "https://page.example"
-    assert friendly.ask("GET", "/health", headers={"Host": "name.example"})[0] == 200
+    for host in ("name.example", "NAME.example.:80"):
+        assert friendly.ask("GET", "/health", headers={"Host": host})[0] == 200
     assert friendly.ask("POST", "/tokenize", {"content": "a"}, headers=evil)[0] == 403
 
 

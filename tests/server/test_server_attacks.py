@@ -135,7 +135,7 @@ def test_names_of_other_hosts(service, host):
                       BODY)
     assert status_of(got) in (400, 403)
     without = service.raw(b"GET /health HTTP/1.1\r\nConnection: close\r\n\r\n")
-    assert status_of(without) == 403
+    assert status_of(without) == 400
 
 
 def test_names_of_models_make_no_headers(service):

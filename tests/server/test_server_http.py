@@ -123,6 +123,13 @@ def test_bodies_in_chunks(service):
     (b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n"
      b"\r\n0\r\n\r\n", 400),
     (b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n\r\n", 400),
+    (b"GET /health HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n", 400),
+    (b"GET /health HTTP/1.1\r\n\r\n", 400),
+    (b"GET http://localhost/health HTTP/1.1\r\n\r\n", 400),
+    # Codings that hide where the body ends, or what it is.
+    (b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip\r\n\r\n", 501),
+    (b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501),
+    (b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: identity\r\n\r\n", 501),
     (b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
      b"ffffffffffffffffff\r\n\r\n", 400),
 ])
@@ -131,6 +138,47 @@ def test_requests_that_are_none(service, head, status):
     assert got.startswith(b"HTTP/1.1 %d " % status), got[:200]
     assert b"Connection: close" in got
     assert json.loads(got.split(b"\r\n\r\n", 1)[1])["error"]["message"]
+
+
+def test_empty_lines_before_a_request(service):
+    one = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    last = one[:-2] + b"Connection: close\r\n\r\n"
+    for lines in (b"\r\n", b"\r\n\r\n\r\n"):
+        got = service.raw(lines + one + lines + last)
+        assert got.count(b"HTTP/1.1 200 OK") == 2, got
+    with socket.create_connection(("127.0.0.1", service.port), timeout=20) as connection:
+        for part in (b"\r", b"\n", b"\r\n", last):
+            connection.sendall(part)
+            time.sleep(0.05)
+        assert connection.recv(1000).startswith(b"HTTP/1.1 200 ")
+    assert service.raw(b"\r" + last).startswith(b"HTTP/1.1 400 ")
+
+
+LARGE = b"Content-Length: 40000000\r\n"
+UNREAD = [(LARGE, 413), (b"Transfer-Encoding: gzip\r\n", 501), (b"Host: again\r\n", 400)]
+
+
+@pytest.mark.parametrize("headers, status", UNREAD)
+def test_refusals_before_the_body_have_the_form_of_the_interface(start, headers, status):
+    service = start("-t", "1", "--allow-origin", "https://page.example")
+
+    def ask(path):
+        got = service.raw(f"POST {path} HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: mine\r\n"
+                          "Origin: https://page.example\r\n".encode() + headers + b"\r\n")
+        head, body = got.split(b"\r\n\r\n", 1)
+        assert head.startswith(b"HTTP/1.1 %d " % status)
+        assert b"Access-Control-Allow-Origin: https://page.example" in head
+        assert b"X-Request-Id: mine" in head
+        return json.loads(body)
+
+    kind = "server_error" if status == 501 else "invalid_request_error"
+    error = ask("/v1/chat/completions")["error"]
+    assert (error["type"], error["code"]) == (kind, None)
+    assert isinstance(ask("/api/chat")["error"], str)
+    made = ask("/v1/messages")
+    kind = {413: "request_too_large", 501: "api_error", 400: "invalid_request_error"}[status]
+    assert (made["type"], made["error"]["type"]) == ("error", kind)
+    until(lambda: service.metric("infer_http_requests_total", f'messages",status="{status}"') == 1)
 
 
 def test_headers_cannot_be_smuggled_into_the_answer(service):

@@ -220,7 +220,8 @@ class MessageSink final : public CompletionSink {
   void failed(const Status& status) override {
     const int code = http_status(status.code());
     if (!begun_) return send_problem(*exchange_, code, status.message());
-    send("error", {{"error", {{"type", error_type(code)}, {"message", status.message()}}}});
+    send("error",
+         {{"error", {{"type", anthropic_error_type(code)}, {"message", status.message()}}}});
     exchange_->end();
   }
 

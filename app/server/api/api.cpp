@@ -28,6 +28,13 @@ bool same_secret(std::string_view a, std::string_view b) {
   return differs == 0;
 }
 
+/// A name of a machine as it is compared: letters of both cases mean the same, and so does a dot at
+/// the end.
+std::string plain_host(std::string_view host) {
+  if (host.ends_with('.')) host.remove_suffix(1);
+  return lower_case(host);
+}
+
 /// "example.org" of "example.org:8080", "::1" of "[::1]:8080".
 std::string_view host_of(std::string_view authority) {
   if (authority.starts_with('[')) {
@@ -83,7 +90,8 @@ void send_problem(Exchange& exchange, const Problem& problem) {
   Json json = {{"error", std::move(error)}};
   if (path.starts_with("/api/")) json = {{"error", message}};
   if (path.starts_with("/v1/messages")) {
-    json = {{"type", "error"}, {"error", {{"type", error_type(status)}, {"message", message}}}};
+    json = {{"type", "error"},
+            {"error", {{"type", anthropic_error_type(status)}, {"message", message}}}};
   }
   Headers more;
   if (!problem.lasts() && (status == 429 || status == 503)) more.emplace_back("Retry-After", "1");
@@ -284,9 +292,15 @@ bool Api::admits(const Request& request) const {
   }
 }
 
+void Api::refuse(Exchange& exchange, int status, const std::string& message) const {
+  allow_origin(exchange);
+  send_problem(exchange, status, message);
+}
+
 void Api::take_only_local_names(const std::string& host) {
   local_names_ = true;
   options_.allowed_hosts.push_back(host);
+  for (std::string& name : options_.allowed_hosts) name = plain_host(name);
 }
 
 std::string Api::model_name(const Json& body) const {
@@ -349,7 +363,7 @@ void Api::authorise(const Request& request, bool open) const {
   // A page of another site can make a browser ask, also by a name that it makes mean this machine.
   // Browsers always send Host. Probes that speak HTTP/1.0 do not.
   const bool is_probe = open && request.is_http_1_0 && !request.has_header("host");
-  const std::string_view host = host_of(request.header("host"));
+  const std::string host = plain_host(host_of(request.header("host")));
   if (local_names_ && !is_probe && !is_this_machine(host) &&
       !contains(options_.allowed_hosts, host)) {
     throw Problem(403, "the name in Host is not one of this server's; see --allow-host");
@@ -358,15 +372,16 @@ void Api::authorise(const Request& request, bool open) const {
   if (!origin.empty() && !contains(options_.origins, origin)) {
     const size_t at = origin.find("://");
     const std::string_view from = at == std::string_view::npos ? origin : origin.substr(at + 3);
-    if (from != request.header("host")) {
+    if (lower_case(from) != lower_case(request.header("host"))) {
       throw Problem(403, "pages of other sites may not use this server; see --allow-origin");
     }
   }
   if (open || !wants_key()) return;
   std::string_view key = request.header("x-api-key");
+  constexpr std::string_view kBearer = "bearer ";
   if (const std::string_view given = request.header("authorization");
-      given.size() > 7 && (given.starts_with("Bearer ") || given.starts_with("bearer "))) {
-    key = given.substr(7);
+      given.size() > kBearer.size() && lower_case(given.substr(0, kBearer.size())) == kBearer) {
+    key = given.substr(kBearer.size());
   }
   const std::lock_guard lock(keys_mutex_);
   bool known = false;

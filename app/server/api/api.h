@@ -48,6 +48,8 @@ class Api {
   /// Whether a request with these headers may be answered, if it has a body: else take() refuses
   /// it. Any thread.
   bool admits(const Request& request) const;
+  /// Answers a request that the network refuses, in its interface's form. Any thread.
+  void refuse(Exchange& exchange, int status, const std::string& message) const;
   /// Of a server that only this machine can reach, at `host`: requests whose Host is another name
   /// are refused. Called before requests come.
   void take_only_local_names(const std::string& host);

@@ -27,6 +27,12 @@ const char* error_type(int status) {
   }
 }
 
+const char* anthropic_error_type(int status) {
+  if (status == 413) return "request_too_large";
+  if (status == 503) return "overloaded_error";
+  return status < 500 ? error_type(status) : "api_error";
+}
+
 void must(const Status& status) {
   if (!status.ok()) throw Problem(http_status(status.code()), status.message());
 }

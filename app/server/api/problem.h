@@ -45,6 +45,9 @@ int http_status(StatusCode code);
 /// The name of a kind of error in OpenAI's API.
 const char* error_type(int status);
 
+/// The same in Anthropic's API.
+const char* anthropic_error_type(int status);
+
 /// Throws unless ok.
 void must(const Status& status);
 template <typename T>

@@ -28,15 +28,9 @@ std::chrono::milliseconds milliseconds(double seconds) {
   return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
 }
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return out;
-}
-
 /// Takes "http://host" off a target that begins with it: the absolute form of RFC 9112, 3.2.2.
 std::optional<std::string> take_host(std::string& target) {
-  const std::string begin = lower(std::string_view(target).substr(0, 8));
+  const std::string begin = lower_case(std::string_view(target).substr(0, 8));
   const size_t scheme = begin.starts_with("http://") ? 7 : begin == "https://" ? 8 : 0;
   if (scheme == 0) return std::nullopt;
   const size_t end = std::min(target.find_first_of("/?", scheme), target.size());
@@ -58,6 +52,22 @@ std::string new_id() {
   static std::mt19937_64 numbers{std::random_device{}()};
   const std::lock_guard lock(mutex);
   return fmt::format("{:016x}{:016x}", numbers(), numbers());
+}
+
+/// Why a request with these headers is refused, with the status; 0: it is not.
+std::pair<int, const char*> problem_of(const http::request<http::string_body>& message) {
+  // Two servers could read two different hosts, or bodies, from such a request.
+  const size_t hosts = message.count(http::field::host);
+  if (hosts > 1 || (hosts == 0 && message.version() >= 11)) {
+    return {400, hosts > 1 ? "Host: expected one such header, found several"
+                           : "Host: expected this header, found none"};
+  }
+  const size_t codings = message.count(http::field::transfer_encoding);
+  if (codings > 1 ||
+      (codings == 1 && !beast::iequals(message[http::field::transfer_encoding], "chunked"))) {
+    return {501, "Transfer-Encoding: expected chunked alone"};
+  }
+  return {0, nullptr};
 }
 
 const char* reason_of(int status) {
@@ -288,24 +298,54 @@ void Connection::forget_answer() {
 }
 
 void Connection::read_request(bool first) {
+  headers_read_ = false;
   parser_.emplace();
   parser_->header_limit(static_cast<uint32_t>(shared_.limits.header_bytes));
   parser_->body_limit(shared_.limits.body_bytes);
   const HttpLimits& limits = shared_.limits;
   stream_.expires_after(milliseconds(first ? limits.request_seconds : limits.idle_seconds));
+  skip_empty_lines();
+}
+
+void Connection::skip_empty_lines() {
+  constexpr std::string_view kEnd = "\r\n";
+  const std::string_view bytes(static_cast<const char*>(buffer_.data().data()), buffer_.size());
+  size_t begin = 0;
+  while (bytes.substr(begin).starts_with(kEnd)) begin += kEnd.size();
+  const std::string_view rest = bytes.substr(begin);
+  const bool has_more = !kEnd.starts_with(rest);
+  buffer_.consume(begin);
+  if (has_more) return read_header();
+  constexpr size_t kMost = 4 << 10;
+  with_stream([&](auto& stream) {
+    stream.async_read_some(buffer_.prepare(kMost),
+                           [self = shared_from_this()](error_code failed, size_t count) {
+                             if (self->closed_) return;
+                             // Nothing was asked that an answer could be for.
+                             if (failed) return self->close();
+                             self->buffer_.commit(count);
+                             self->skip_empty_lines();
+                           });
+  });
+}
+
+void Connection::read_header() {
   with_stream([&](auto& stream) {
     http::async_read_header(
         stream, buffer_, *parser_, [self = shared_from_this()](error_code failed, size_t) {
           if (self->closed_) return;
           if (!failed) return self->on_header();
-          // A connection that ends between requests, or never says anything, needs no answer.
+          // A connection that ends within the headers needs no answer.
           if (failed == http::error::end_of_stream || failed == beast::error::timeout) {
             return self->close();
           }
           if (failed.category() != http::make_error_code(http::error::bad_method).category()) {
             return self->close();
           }
-          if (failed == http::error::body_limit) return self->refuse_body();
+          if (failed == http::error::body_limit) {
+            self->headers_read_ = true;
+            return self->refuse_body();
+          }
           const bool large = failed == http::error::header_limit;
           self->refuse(large ? 431 : 400, large ? "the headers are too large" : failed.message());
         });
@@ -313,6 +353,10 @@ void Connection::read_request(bool first) {
 }
 
 void Connection::on_header() {
+  headers_read_ = true;
+  if (const auto [status, why] = problem_of(parser_->get()); status != 0) {
+    return refuse(status, why);
+  }
   const HttpLimits& limits = shared_.limits;
   const auto length = parser_->content_length();
   const bool has_body = parser_->chunked() || (length && *length > 0);
@@ -370,23 +414,27 @@ Request Connection::request_of_header() const {
   request.path = target.substr(0, mark);
   if (mark != std::string::npos) request.query = target.substr(mark + 1);
   for (const auto& field : message) {
-    request.headers.emplace_back(lower(std::string(field.name_string())),
+    request.headers.emplace_back(lower_case(std::string(field.name_string())),
                                  std::string(field.value()));
   }
   return request;
 }
 
-void Connection::on_request() {
-  stream_.expires_never();
-  Request request = request_of_header();
-  http::request<http::string_body> message = parser_->release();
-  if (!refused_) request.body = std::move(message.body());
-  if (body_bytes_ != nullptr) body_bytes_->set(request.body.size());
+Request Connection::identified(Request request) const {
   error_code ignored;
   request.peer = stream_.socket().remote_endpoint(ignored).address().to_string();
   const std::string_view id = request.header("x-request-id");
   request.id = is_id(id) ? std::string(id) : new_id();
   request.trace = trace_context(request.header("traceparent"), request.header("tracestate"));
+  return request;
+}
+
+void Connection::on_request() {
+  stream_.expires_never();
+  Request request = identified(request_of_header());
+  http::request<http::string_body> message = parser_->release();
+  if (!refused_) request.body = std::move(message.body());
+  if (body_bytes_ != nullptr) body_bytes_->set(request.body.size());
   if (!message.keep_alive() || shared_.draining || refused_) keep_alive_ = false;
   const bool chunked = message.version() >= 11;
   if (!chunked) keep_alive_ = false;
@@ -401,21 +449,14 @@ void Connection::refuse_body() {
   refuse(413, fmt::format("the body is larger than {} bytes", shared_.limits.body_bytes));
 }
 
-void Connection::refuse(int status, std::string_view message) {
+void Connection::refuse(int status, const std::string& message) {
   keep_alive_ = false;
   refused_ = true;
   stream_.expires_never();
   answered_ = false;
-  Request request;
-  request.id = new_id();
+  Request request = identified(headers_read_ ? request_of_header() : Request());
   answer_ = std::make_shared<Answer>(shared_from_this(), std::move(request), false, false);
-  std::string text;
-  for (const char c : message) text += c == '"' || c == '\\' ? '\'' : c;
-  answer_->send(status, "application/json",
-                fmt::format(R"({{"error":{{"message":"{}","type":"invalid_request_error",)"
-                            R"("param":null,"code":{}}}}})",
-                            text, status),
-                {});
+  shared_.refuse(*answer_, status, message);
 }
 
 void Connection::add_output(std::string bytes, bool last) {

@@ -23,6 +23,7 @@ struct ConnectionShared {
   HttpLimits limits;
   Handler handler;
   Admit admit;
+  Refuse refuse;
   Finished finished;
   std::shared_ptr<boost::asio::ssl::context> tls;  ///< null: plain HTTP
   std::atomic<bool> draining{false};
@@ -77,13 +78,18 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// connection was closed before it has ended. Reads for two seconds at most.
   void linger();
   void read_request(bool first);
+  /// Empty lines before a request have no meaning (RFC 9112, 2.2).
+  void skip_empty_lines();
+  void read_header();
   void on_header();
   void read_body();
   /// The request line and the headers of what is being read.
   Request request_of_header() const;
+  /// The same, with what else is known of it.
+  Request identified(Request request) const;
   void on_request();
-  /// Answers what cannot be read as a request, and closes.
-  void refuse(int status, std::string_view message);
+  /// Answers what is not read to its end, and closes.
+  void refuse(int status, const std::string& message);
   void refuse_body();
   void add_output(std::string bytes, bool last);
   void write_output();
@@ -104,7 +110,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::deque<std::string> output_;  // what is not written yet; the first is being written
   size_t written_ = 0;              // of the first
   std::unique_ptr<BodyBytes> body_bytes_;
-  bool late_ = false;     // the body did not come in time
+  bool late_ = false;  // the body did not come in time
+  bool headers_read_ = false;
   bool refused_ = false;  // the body is not read
   bool writing_ = false;
   bool answered_ = false;  // the last bytes of the answer are in output_

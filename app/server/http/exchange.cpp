@@ -7,6 +7,12 @@
 
 namespace infer::server {
 
+std::string lower_case(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return out;
+}
+
 std::string http_date() {
   namespace chrono = std::chrono;
   constexpr const char* kDays[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};

@@ -16,6 +16,9 @@ namespace infer::server {
 
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
+/// With ASCII letters in lower case.
+std::string lower_case(std::string_view text);
+
 /// The time now as RFC 9110, 5.6.7 has it: "Sun, 06 Nov 1994 08:49:37 GMT".
 std::string http_date();
 
@@ -75,6 +78,10 @@ using Admit = std::function<bool(const Request&)>;
 
 /// Called on the network's thread when an answer has ended, or its reader has gone away.
 using Finished = std::function<void(const Exchange&)>;
+
+/// Called on the network's thread for a request that is refused before its body was read; sends the
+/// answer. The request has its headers if they were read.
+using Refuse = std::function<void(Exchange&, int status, const std::string& message)>;
 
 /// Bounds of what one connection may take.
 struct HttpLimits {

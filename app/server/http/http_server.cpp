@@ -28,6 +28,7 @@ class BeastServer final : public HttpServer {
     shared_.limits = limits;
     shared_.handler = std::move(handlers.handler);
     shared_.admit = std::move(handlers.admit);
+    shared_.refuse = std::move(handlers.refuse);
     shared_.finished = std::move(handlers.finished);
   }
 

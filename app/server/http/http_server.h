@@ -29,6 +29,7 @@ struct ListenAt {
 struct Handlers {
   Handler handler;
   Admit admit;
+  Refuse refuse;
   Finished finished;
 };
 

@@ -213,7 +213,7 @@ def test_random_bytes(service):
             except OSError:  # it was refused before all was sent
                 got = b""
         count += 1
-        assert status_of(got) < 500, (data, got)
+        assert status_of(got) < 500 or status_of(got) == 501, (data, got)  # an unknown transfer coding
     assert count > 100
     assert service.post("/tokenize", {"content": "a"})["tokens"]
     while service.files() > files + 2:

@@ -1,10 +1,14 @@
 """ollama's interface, by hand and with its own client."""
 
 import json
+import pathlib
 import re
+import shutil
+import sys
 
 import pytest
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 STORY = {"model": "infer-demo", "messages": [{"role": "user", "content": "Tell me a story."}],
          "options": {"num_predict": 12, "seed": 1}}
 SCHEMA = {"type": "object", "properties": {"days": {"type": "integer", "minimum": 1, "maximum": 9}},
@@ -88,7 +92,42 @@ def test_what_is_there(service):
     assert loaded["context_length"] > 0 and loaded["expires_at"].startswith("2318")  # it stays
     assert service.get("/api/version")["version"]
     shown = service.post("/api/show", {"model": "infer-demo"})
-    assert shown["details"]["format"] == "gguf" and "completion" in shown["capabilities"]
+    assert shown["details"]["format"] == "gguf" and shown["capabilities"] == ["completion"]
+
+
+def shown_by(start, *arguments, model="x"):
+    return start("-t", 1, *arguments).post("/api/show", {"model": model})["capabilities"]
+
+
+def test_what_models_can_do(start):
+    data = ROOT / "tests" / "data"
+    vision = data / "vision"
+    assert shown_by(start, "-m", vision / "tiny.gguf", "--mmproj", vision / "tiny-mmproj.gguf") == \
+        ["completion", "vision"]
+    assert shown_by(start, "-m", data / "embed" / "bert-mean") == ["embedding"]
+    for name, able in (("Qwen3.5-4B", ["completion", "tools", "thinking"]),
+                       ("openai-gpt-oss-120b", ["completion", "tools", "thinking"])):
+        assert shown_by(start, "--chat-template-file", data / "templates" / f"{name}.jinja") == able
+
+
+def test_what_models_can_do_that_are_not_loaded(start, tmp_path):
+    pytest.importorskip("numpy")
+    sys.path.insert(0, str(ROOT))
+    from tests.golden.reference import gguf
+    demo = ROOT / "app" / "demo" / "infer-demo.gguf"
+    shutil.copy(demo, tmp_path / "demo.gguf")
+    gguf.add_metadata(demo, tmp_path / "filling.gguf", {
+        f"tokenizer.ggml.fim_{name}_token_id": at for name, at in (("pre", 20), ("suf", 21), ("mid", 22))})
+    gguf.add_metadata(demo, tmp_path / "calling.gguf", {"tokenizer.chat_template.tool_use": "{{ tools }}"})
+    for name in ("bert-cls", "gemma-embedding", "qwen3-embedding"):
+        shutil.copytree(ROOT / "tests" / "data" / "embed" / name, tmp_path / name)
+    service = start("--models", tmp_path, "-t", "1")
+    able = {model["id"]: service.post("/api/show", {"model": model["id"]})["capabilities"]
+            for model in service.get("/v1/models")["data"]}
+    assert able == {"demo": ["completion"], "filling": ["completion", "insert"],
+                    "calling": ["completion", "tools"], "bert-cls": ["embedding"],
+                    "gemma-embedding": ["embedding"], "qwen3-embedding": ["embedding"]}
+    assert service.get("/api/ps")["models"] == []
 
 
 @pytest.mark.parametrize("change, why", [

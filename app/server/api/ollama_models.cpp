@@ -43,6 +43,47 @@ Json entry_of(const ModelPool::Entry& model) {
           {"details", std::move(details)}};
 }
 
+/// What a model can do, apart from its template.
+struct Abilities {
+  bool vectors = false;
+  bool fills_in = false;
+  bool sees = false;
+};
+
+bool can_fill_in(const Vocabulary& vocabulary) {
+  constexpr int64_t kMost = 64;
+  const auto made = vocabulary.infill({}, kMost);
+  return made || made.error().code() != StatusCode::unsupported;
+}
+
+Abilities abilities_of(const Engine& engine) {
+  return {engine.makes_embeddings(), can_fill_in(engine.vocabulary()), engine.reads_images()};
+}
+
+/// Of a model that is not loaded, by its file.
+Abilities abilities_of(const ModelDescription& model, const LoadOptions& options) {
+  Abilities abilities{.vectors = options.embeddings, .sees = !options.vision.empty()};
+  for (const auto& [key, value] : model.metadata) {
+    const bool pools = key == model.architecture + ".pooling_type" && value != "0";
+    const bool reads_all = key == model.architecture + ".attention.causal" && value == "false";
+    abilities.vectors = abilities.vectors || pools || reads_all;
+  }
+  const auto vocabulary = Vocabulary::load(model.path);
+  abilities.fills_in = vocabulary && can_fill_in(**vocabulary);
+  return abilities;
+}
+
+/// Whether answers of a chat template may have reasoning.
+bool shows_reasoning(const std::string& source) {
+  const auto parser = OutputParser::create(source, "");
+  if (parser && (*parser)->format() == "harmony") return true;
+  // The source as a grammar has all marks of the template's, so that one which has marks of
+  // reasoning is not constrained by it.
+  GenerateOptions options;
+  options.grammar = source;
+  return !source.empty() && !OutputParser::is_constrained(source, options);
+}
+
 }  // namespace
 
 void ollama_tags(const Call& call) {
@@ -86,9 +127,19 @@ void ollama_show(const Call& call) {
   }
   const std::string& source =
       model != nullptr ? model->template_source() : description.chat_template;
-  const bool vectors = model != nullptr && model->engine().makes_embeddings();
-  Json capabilities = Json::array({vectors ? "embedding" : "completion"});
-  if (source.find("tools") != std::string::npos) capabilities.push_back("tools");
+  const std::string& tool_source =
+      model != nullptr ? model->template_source(true) : description.tool_template;
+  const Abilities abilities = model != nullptr
+                                  ? abilities_of(model->engine())
+                                  : abilities_of(description, call.api.pool().load_options());
+  Json capabilities = Json::array({abilities.vectors ? "embedding" : "completion"});
+  const auto add = [&](bool can, const char* name) {
+    if (can && !abilities.vectors) capabilities.push_back(name);
+  };
+  add((source + tool_source).find("tools") != std::string::npos, "tools");
+  add(abilities.fills_in, "insert");
+  add(abilities.sees, "vision");
+  add(shows_reasoning(source), "thinking");
   send_json(*call.exchange,
             {{"modelfile", ""},
              {"parameters", ""},

@@ -57,6 +57,8 @@ class ModelPool {
 
   /// Whether there is one model, of any name.
   bool single() const { return single_; }
+  /// How models are loaded that are not yet.
+  const LoadOptions& load_options() const { return options_.load; }
   /// The name of the model that a client's name means; an empty one means the first model. Nothing
   /// if there is none.
   std::optional<std::string> resolve(const std::string& name) const;

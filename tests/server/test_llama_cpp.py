@@ -38,6 +38,29 @@ def test_tokens_and_several_prompts(service):
     assert [each["tokens_predicted"] for each in both] == [10, 10]
 
 
+def test_tokens_and_texts_in_one_prompt(service):
+    def tokens(text, **more):
+        return service.post("/tokenize", {"content": text} | more)["tokens"]
+
+    begin, end = tokens("Once upon", add_special=True), tokens(" a time")
+    pieces = [["Once upon", *end], [*begin, " a time"], [*begin[:1], "Once upon", *end[:1], " time"]]
+    for whole in pieces[:2]:
+        assert tokens(whole, add_special=True) == begin + end
+    # What begins a text is not put before a text that follows tokens.
+    assert tokens(["a", "b"]) == tokens("a") + tokens("b") and tokens([*end, "a"], add_special=True)[:-1] == end
+    expected = service.post("/completion", TEXT | {"prompt": begin + end})
+    for prompt in pieces[:2]:
+        answer = service.post("/completion", TEXT | {"prompt": prompt})
+        assert answer["content"] == expected["content"]
+        assert answer["tokens_evaluated"] == len(begin + end)
+    several = service.post("/completion", TEXT | {"prompt": [pieces[0], "The dog"]})
+    assert [each["index"] for each in several] == [0, 1] and several[0]["content"] == expected["content"]
+    for wrong in ([1, 2.5], [1, None], ["a", 10**9], [1, ["a"]], [["a", 1.5]]):
+        assert service.error("/completion", TEXT | {"prompt": wrong})[1]["message"].startswith("prompt: expected")
+    for wrong in ({"content": [1.5]}, {"content": 7}, {}):
+        assert service.error("/tokenize", wrong)[1]["message"].startswith("content: expected")
+
+
 def test_the_order_of_the_samplers(service):
     hot = TEXT | {"temperature": 5.0, "top_k": 1}
     first = service.post("/completion", TEXT | {"top_k": 1})["content"]

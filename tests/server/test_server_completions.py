@@ -58,7 +58,7 @@ def test_log_probabilities(service):
 
 @pytest.mark.parametrize("change, field", [
     ({"prompt": []}, "prompt"), ({"prompt": [[]]}, "prompt"), ({"prompt": [10**9]}, "prompt"),
-    ({"prompt": {"a": 1}}, "prompt"), ({"prompt": [1, "a"]}, "prompt"),
+    ({"prompt": {"a": 1}}, "prompt"), ({"prompt": [1, None]}, "prompt"),
     ({"best_of": 3}, "best_of"),
     ({"prompt": ["a"] * 600, "n": 2, "best_of": 2}, "n"), ({"logprobs": 100}, "logprobs"),
 ])

@@ -2,17 +2,40 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace infer::server {
+
+namespace {
+
+int32_t read_id(const Fields& fields, const char* name, const Json& id, const Engine& engine) {
+  const bool known = id.is_number_integer() && id >= 0 && id < engine.vocabulary_size();
+  if (!known) {
+    fields.wrong(name, fmt::format("tokens from 0 to {}", engine.vocabulary_size() - 1));
+  }
+  return id.get<int32_t>();
+}
+
+}  // namespace
 
 std::vector<int32_t> read_ids(const Fields& fields, const char* name, const Json& ids,
                               const Engine& engine) {
   std::vector<int32_t> all;
-  for (const Json& id : ids) {
-    const bool known = id.is_number_integer() && id >= 0 && id < engine.vocabulary_size();
-    if (!known) {
-      fields.wrong(name, fmt::format("tokens from 0 to {}", engine.vocabulary_size() - 1));
+  for (const Json& id : ids) all.push_back(read_id(fields, name, id, engine));
+  return all;
+}
+
+std::vector<int32_t> read_pieces(const Fields& fields, const char* name, const Json& pieces,
+                                 TokenizeOptions options, const Engine& engine) {
+  std::vector<int32_t> all;
+  for (const Json& piece : pieces) {
+    if (piece.is_string()) {
+      const auto tokens = must(engine.tokenize(piece.get<std::string>(), options));
+      all.insert(all.end(), tokens.begin(), tokens.end());
+    } else {
+      all.push_back(read_id(fields, name, piece, engine));
     }
-    all.push_back(id.get<int32_t>());
+    options.add_special = false;
   }
   return all;
 }
@@ -31,12 +54,12 @@ std::vector<Prompt> read_prompts(Fields& fields, const Engine& engine, const std
   const auto add_text = [&](const std::string& text) {
     prompts.push_back({must(engine.tokenize(text, {})), text});
   };
-  const auto add_ids = [&](const Json& ids) {
-    std::vector<int32_t> tokens = read_ids(fields, "prompt", ids, engine);
+  const auto add_pieces = [&](const Json& pieces) {
+    std::vector<int32_t> tokens = read_pieces(fields, "prompt", pieces, {}, engine);
     std::string text = engine.detokenize(tokens);
     prompts.push_back({std::move(tokens), std::move(text)});
   };
-  const char* expected = "a string, an array of tokens, or an array of either";
+  const char* expected = "a string, an array of tokens and strings, or an array of either";
   const Json* prompt = fields.find("prompt");
   if (prompt == nullptr) {
     add_text("");
@@ -44,8 +67,8 @@ std::vector<Prompt> read_prompts(Fields& fields, const Engine& engine, const std
     add_text(prompt->get<std::string>());
   } else if (!prompt->is_array() || prompt->empty()) {
     fields.wrong("prompt", expected);
-  } else if (prompt->front().is_number()) {
-    add_ids(*prompt);
+  } else if (std::ranges::any_of(*prompt, [](const Json& each) { return each.is_number(); })) {
+    add_pieces(*prompt);
   } else {
     if (prompt->size() > kMostPrompts) {
       fields.wrong("prompt", fmt::format("at most {} prompts", kMostPrompts));
@@ -54,7 +77,7 @@ std::vector<Prompt> read_prompts(Fields& fields, const Engine& engine, const std
       if (each.is_string()) {
         add_text(each.get<std::string>());
       } else if (each.is_array()) {
-        add_ids(each);
+        add_pieces(each);
       } else {
         fields.wrong("prompt", expected);
       }

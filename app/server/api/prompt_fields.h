@@ -17,14 +17,21 @@ inline constexpr size_t kMostPrompts = 1024;
 std::vector<int32_t> read_ids(const Fields& fields, const char* name, const Json& ids,
                               const Engine& engine);
 
+/// An array of tokens and of texts, whose tokens follow each other; `options` are those of a text
+/// at the beginning, and further texts get no special tokens added. Throws Problem, which names the
+/// field.
+std::vector<int32_t> read_pieces(const Fields& fields, const char* name, const Json& pieces,
+                                 TokenizeOptions options, const Engine& engine);
+
 /// What the field `prompt` says.
 struct Prompt {
   std::vector<int32_t> tokens;
   std::string text;
 };
 
-/// A text, an array of tokens, or an array of either. With a `suffix` each prompt asks for the text
-/// between it and the suffix, as infill_prompt(). Each has at least one token. Throws Problem.
+/// A text, an array of tokens or of tokens and texts, or an array of either. With a `suffix` each
+/// prompt asks for the text between it and the suffix, as infill_prompt(). Each has at least one
+/// token. Throws Problem.
 std::vector<Prompt> read_prompts(Fields& fields, const Engine& engine,
                                  const std::string& suffix = "", int32_t max_tokens = -1);
 

@@ -25,15 +25,18 @@ Json piece_json(std::string_view piece) {
 
 void tokenize(const Call& call) {
   Fields fields(call.body);
-  const std::optional<std::string> content = fields.text("content");
-  if (!content) fields.wrong("content", "a string");
+  const Json* content = fields.find("content");
+  if (content == nullptr || (!content->is_string() && !content->is_array())) {
+    fields.wrong("content", "a string, or an array of strings and tokens");
+  }
   TokenizeOptions options;
   options.add_special = fields.boolean("add_special").value_or(false);
   options.parse_special = fields.boolean("parse_special").value_or(true);
   const bool pieces = fields.boolean("with_pieces").value_or(false);
   const Engine& engine = call.model->engine();
+  const Json content_pieces = content->is_array() ? *content : Json::array({*content});
   Json tokens = Json::array();
-  for (const int32_t id : must(engine.tokenize(*content, options))) {
+  for (const int32_t id : read_pieces(fields, "content", content_pieces, options, engine)) {
     if (!pieces) {
       tokens.push_back(id);
     } else {

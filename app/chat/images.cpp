@@ -39,15 +39,6 @@ const std::string* address_of(const Json& part) {
   return url != found->end() && url->is_string() ? url->get_ptr<const std::string*>() : nullptr;
 }
 
-/// The file in a data URI.
-bool decode_uri(std::string_view uri, std::string& file) {
-  constexpr std::string_view kScheme = "data:";
-  constexpr std::string_view kForm = ";base64,";
-  if (!uri.starts_with(kScheme)) return false;
-  const size_t form = uri.find(kForm);
-  return form != std::string_view::npos && decode_base64(uri.substr(form + kForm.size()), file);
-}
-
 Result<std::string> read_image_file(const std::string& path) {
   const auto failed = [&](StatusCode code, std::string_view why) {
     return tl::unexpected(Status(code, fmt::format("{}: {}", path, why)));
@@ -134,6 +125,14 @@ bool decode_base64(std::string_view text, std::string& bytes) {
   return count < 6;
 }
 
+bool decode_image(std::string_view address, std::string& file) {
+  constexpr std::string_view kScheme = "data:";
+  constexpr std::string_view kForm = ";base64,";
+  if (!address.starts_with(kScheme)) return false;
+  const size_t form = address.find(kForm);
+  return form != std::string_view::npos && decode_base64(address.substr(form + kForm.size()), file);
+}
+
 std::string encode_base64(std::string_view bytes) {
   std::string text;
   text.reserve((bytes.size() + 2) / 3 * 4);
@@ -168,7 +167,7 @@ Result<std::vector<std::string>> take_images(Json& messages) {
     for (Json& part : *content) {
       const std::string* address = address_of(part);
       if (address == nullptr) continue;
-      if (!decode_uri(*address, files.emplace_back())) {
+      if (!decode_image(*address, files.emplace_back())) {
         return tl::unexpected(
             Status(StatusCode::invalid_argument,
                    fmt::format("message {}: image_url: expected data:image/png;base64,… with the "

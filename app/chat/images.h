@@ -27,6 +27,9 @@ Result<nlohmann::ordered_json> content_of(const std::string& text);
 bool decode_base64(std::string_view text, std::string& bytes);
 std::string encode_base64(std::string_view bytes);
 
+/// The file of an image in a data URI: data:image/png;base64,… False if the address is none.
+bool decode_image(std::string_view address, std::string& file);
+
 /// Takes the files of images from the contents of messages, in their order. What is left of each is
 /// {"type": "image"}, which is what chat templates know. invalid_argument, with the number of the
 /// message, from 0: an image that is not in a data URI of base64.

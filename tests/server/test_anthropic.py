@@ -82,6 +82,7 @@ def test_a_last_message_of_the_assistant_is_continued(service):
 @pytest.mark.parametrize("change, why", [
     ({"max_tokens": None}, "max_tokens"), ({"messages": []}, "messages"),
     ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0].role"),
+    ({"messages": [{"role": "user", "content": []}]}, "messages[0].content"),
     ({"messages": [{"role": "user", "content": [{"type": "video"}]}]}, "messages[0].content[0].type"),
     ({"messages": [{"role": "user", "content": [{"type": "image"}]}]}, "messages[0].content[0].source"),
     ({"tools": [{"name": "x"}]}, "tools[0].input_schema"),

@@ -193,6 +193,17 @@ def test_a_call_that_is_required(service, choice, tools):
     ({"logit_bias": {"1": 1000}}, "logit_bias.1", "100"),
     ({"top_logprobs": 21, "logprobs": True}, "top_logprobs", "20"),
     ({"response_format": {"type": "xml"}}, "response_format.type", "json_schema"),
+    ({"response_format": {"type": "json_schema", "json_schema": {"schema": {"type": "x"}}}},
+     "response_format.json_schema.schema", "type"),
+    ({"response_format": {"type": "json_object", "schema": {"maxContains": 1}}}, "response_format.schema",
+     "maxContains"),
+    ({"json_schema": {"$ref": "#/x"}}, "json_schema", "$ref"),
+    ({"json_schema": {"$ref": "#/x"}, "stream": True}, "json_schema", "$ref"),
+    ({"grammar": "root ::= ("}, "grammar", "line 1"),
+    ({"grammar": 'root ::= "a"', "json_schema": {}}, "grammar", "JSON schema"),
+    ({"tools": [{"type": "function", "function": {"name": "f", "parameters": {"pattern": "("}}}],
+      "tool_choice": "required"}, "tools", "pattern"),
+    ({"samplers": ["x"]}, "samplers", "'x'"),
     ({"response_format": {"type": "json_schema"}}, "response_format.json_schema", "schema"),
     ({"tools": [{"type": "function"}]}, "tools[0].function", "object"),
     ({"tools": [{"type": "function", "function": {"name": ""}}], "tool_choice": "required"},
@@ -214,6 +225,39 @@ def test_a_wrong_field_is_named(service, change, field, why):
     assert error["param"] == field
     assert field in error["message"] and why in error["message"]
     assert error["type"] == "invalid_request_error"
+
+
+LARGE = 10**30 + 1
+
+
+@pytest.mark.parametrize("path, change, field", [
+    ("/v1/chat/completions", {"json_schema": {"enum": [LARGE]}}, "json_schema"),
+    ("/v1/chat/completions", {"response_format": {"type": "json_schema", "json_schema": {
+        "schema": {"properties": {"const": {"const": {"a": [-LARGE]}}}}}}}, "response_format.json_schema.schema"),
+    ("/v1/chat/completions", {"tool_choice": "required", "tools": [{"type": "function", "function": {
+        "name": "f", "parameters": {"properties": {"x": {"enum": [1, LARGE]}}}}}]}, "tools"),
+    ("/v1/responses", {"input": "hi", "text": {"format": {"type": "json_schema", "schema": {"const": LARGE}}}},
+     "text.format.schema"),
+    ("/api/chat", {"format": {"anyOf": [{"const": LARGE}]}}, "format"),
+])
+def test_large_whole_numbers_in_schemas_are_refused(service, path, change, field):
+    """They would lose digits."""
+    status, error = service.error(path, STORY | change)
+    assert status == 400
+    message = error if isinstance(error, str) else error["message"]
+    assert message == f"{field}: expected whole numbers of at most 64 bits in enum and const"
+    assert isinstance(error, str) or error["param"] == field
+
+
+@pytest.mark.parametrize("schema, text", [
+    ({"const": 2**64 - 1}, "18446744073709551615"), ({"const": 1e30}, "1e+30"),
+    ({"enum": ["10000000000000000000000000000001"]}, '"10000000000000000000000000000001"'),
+    ({"type": "object", "properties": {"enum": {"type": "integer", "maximum": LARGE}}, "minProperties": 1}, ""),
+])
+def test_other_large_numbers_in_schemas(service, schema, text):
+    body = STORY | {"json_schema": schema, "max_tokens": 60}
+    content = service.post("/v1/chat/completions", body)["choices"][0]["message"]["content"]
+    assert content == text or not text
 
 
 def test_negative_seeds(service):

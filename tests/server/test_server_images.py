@@ -164,6 +164,37 @@ def test_anthropic(seeing):
                    if event["type"] == "content_block_delta") == said(expected)
 
 
+def test_images_of_tools_results(seeing):
+    """They are read as images of the user that follow the result."""
+    call = {"type": "tool_use", "id": "c1", "name": "look", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "c1",
+              "content": [{"type": "text", "text": "seen"}, block(TALL)]}
+
+    def body(*blocks):
+        return {"max_tokens": 12, "temperature": 0, "messages": [
+            {"role": "user", "content": QUESTION}, {"role": "assistant", "content": [call]},
+            {"role": "user", "content": list(blocks)}]}
+
+    plain = result | {"content": "seen"}
+    inside, beside = (seeing.post(MESSAGES, body(*blocks)) for blocks in ((result,), (plain, block(TALL))))
+    assert inside["content"] == beside["content"]
+    assert inside["usage"]["output_tokens"] == beside["usage"]["output_tokens"]
+    counted = [seeing.post(MESSAGES + "/count_tokens", {"messages": body(*blocks)["messages"]})["input_tokens"]
+               for blocks in ((result,), (plain,))]
+    assert counted[0] >= counted[1] + TALL_ROWS
+    status, _, answer = seeing.ask("POST", MESSAGES, body(result | {"content": [{"type": "video"}]}))
+    assert status == 400 and b"messages[2].content[0].content[0].type: expected text or image" in answer
+
+
+@pytest.mark.parametrize("image, field", [
+    ({"image_url": {"url": "https://example.org/cat.png"}}, "messages[0].content[1].image_url.url"),
+    ({"image_url": "data:image/png;base64,!"}, "messages[0].content[1].image_url"),
+])
+def test_a_wrong_address_is_named(seeing, image, field):
+    status, error = seeing.error(CHAT, chat_with(text(), {"type": "image_url"} | image))
+    assert (status, error["param"]) == (400, field)
+
+
 @pytest.mark.parametrize("wrong, why", [
     (block(TALL, type="url", url="https://example.org/cat.png"), "source.type"),
     ({"type": "image"}, "source"), (block(TALL, data="!"), "base64"), (block(b"no image"), "image"),

@@ -113,6 +113,26 @@ def test_other_choices_are_refused(served, choice, field):
     assert (status, error["param"]) == (400, field)
 
 
+@pytest.mark.parametrize("given, field", [
+    ([{"role": "assistant", "content": "a"}, {"role": "wizard", "content": "x"}], "input[1].role"),
+    ([{"role": "user", "content": "a"}, {"role": "user"}], "input[1].content"),
+    ([{"role": "assistant", "content": "a"}, {"role": "assistant", "content": [{"type": "x"}]}],
+     "input[1].content[0].type"),
+    ([{"type": "reasoning", "summary": []}, {"role": "user", "content": [{"type": "input_image"}]}],
+     "input[1].content[0].image_url"),
+    ([{"type": "function_call_output", "call_id": "c", "output": [{"type": "x"}]}], "input[0].output[0].type"),
+    ([{"type": "function_call", "name": "f", "arguments": "[" * 200}], "input[0].arguments"),
+    ([], "input"), ([{"type": "reasoning", "summary": []}], "input"), (None, "input"),
+])
+@pytest.mark.parametrize("instructions", [{}, {"instructions": "Be brief."}])
+def test_wrong_items_are_named_as_they_were_sent(served, given, field, instructions):
+    if instructions and field == "input" and given:
+        return  # the instructions are a conversation
+    status, error = served.error("/v1/responses", {"input": given} | instructions)
+    assert (status, error["param"]) == (400, field)
+    assert error["message"].startswith(field + ": expected")
+
+
 @pytest.mark.parametrize("name", [{}, {"name": ""}, {"name": None}])
 def test_tools_without_a_name_are_refused(served, name):
     body = {"input": "hi", "tools": [{"type": "function", "parameters": SCHEMA} | name], "tool_choice": "required"}

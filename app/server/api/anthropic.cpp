@@ -1,6 +1,7 @@
 // Anthropic's interface: POST /v1/messages and /v1/messages/count_tokens.
 #include <fmt/format.h>
 
+#include "chat/images.h"
 #include "server/api/api.h"
 #include "server/api/chat_messages.h"
 #include "server/api/openai_format.h"
@@ -12,25 +13,6 @@ namespace {
 constexpr size_t kMostBlocks = 100'000;
 constexpr size_t kMostStops = 64;
 
-/// A string, or the texts of an array of text blocks.
-std::string text_of(Fields& fields, const char* name) {
-  const Json* value = fields.find(name);
-  if (value == nullptr) return {};
-  if (value->is_string()) return value->get<std::string>();
-  if (!value->is_array() || value->size() > kMostBlocks) {
-    fields.wrong(name, "a string or an array of blocks");
-  }
-  std::string text;
-  for (size_t i = 0; i < value->size(); ++i) {
-    Fields block((*value)[i], fields.path_of(fmt::format("{}[{}]", name, i)));
-    if (block.text("type").value_or("") != "text") {
-      block.wrong("type", "text: the model takes no other content here");
-    }
-    text += block.text("text").value_or("");
-  }
-  return text;
-}
-
 /// A block of type "image" as a part in OpenAI's form.
 Json image_of(Fields& block) {
   const Json* source = block.object("source");
@@ -41,11 +23,39 @@ Json image_of(Fields& block) {
   }
   const std::string type = inner.text("media_type").value_or("image/png");
   const std::string url = "data:" + type + ";base64," + inner.text("data").value_or("");
+  std::string file;
+  if (!chat::decode_image(url, file)) inner.wrong("data", "the image in base64");
   return {{"type", "image_url"}, {"image_url", {{"url", url}}}};
 }
 
+/// A string, or the texts of an array of text blocks. `images`: gets those among the blocks; null:
+/// they are refused.
+std::string text_of(Fields& fields, const char* name, Json* images = nullptr) {
+  const Json* value = fields.find(name);
+  if (value == nullptr) return {};
+  if (value->is_string()) return value->get<std::string>();
+  if (!value->is_array() || value->size() > kMostBlocks) {
+    fields.wrong(name, "a string or an array of blocks");
+  }
+  std::string text;
+  for (size_t i = 0; i < value->size(); ++i) {
+    Fields block((*value)[i], fields.path_of(fmt::format("{}[{}]", name, i)));
+    const std::string type = block.text("type").value_or("");
+    if (type == "image" && images != nullptr) {
+      images->push_back(image_of(block));
+      continue;
+    }
+    if (type != "text") {
+      block.wrong("type", images == nullptr ? "text: the model takes no other content here"
+                                            : "text or image");
+    }
+    text += block.text("text").value_or("");
+  }
+  return text;
+}
+
 /// One message as those of OpenAI's form that say the same: results of tools are messages of their
-/// own there.
+/// own there, whose images are the user's, since templates show no others.
 void add_message(Fields& message, Json& all) {
   const std::string role = message.text("role").value_or("");
   if (role != "user" && role != "assistant") message.wrong("role", "user or assistant");
@@ -64,6 +74,10 @@ void add_message(Fields& message, Json& all) {
   std::string thinking;
   Json parts = Json::array();
   bool images = false;
+  bool results = false;
+  if (content->empty() && role == "user") {
+    message.wrong("content", "a string or an array of at least one block");
+  }
   for (size_t i = 0; i < content->size(); ++i) {
     Fields block((*content)[i], message.path_of(fmt::format("content[{}]", i)));
     const std::string type = block.text("type").value_or("");
@@ -86,16 +100,19 @@ void add_message(Fields& message, Json& all) {
                                      {{"name", block.text("name").value_or("")},
                                       {"arguments", input == nullptr ? Json::object() : *input}}}});
     } else if (type == "tool_result") {
+      const size_t before = parts.size();
       all.push_back({{"role", "tool"},
                      {"tool_call_id", block.text("tool_use_id").value_or("")},
-                     {"content", text_of(block, "content")}});
+                     {"content", text_of(block, "content", &parts)}});
+      results = true;
+      images = images || parts.size() > before;
     } else {
       block.wrong("type", "text, image, thinking, tool_use or tool_result");
     }
   }
   made["content"] = images ? parts : Json(text);
   if (!thinking.empty()) made["reasoning_content"] = thinking;
-  if (!text.empty() || images || role == "assistant") all.push_back(std::move(made));
+  if (!text.empty() || images || !results || role == "assistant") all.push_back(std::move(made));
 }
 
 /// "messages", "tools", "tool_choice" and so on as in OpenAI's form. `one_call`: whether the answer
@@ -217,9 +234,9 @@ class MessageSink final : public CompletionSink {
     exchange_->end();
   }
 
-  void failed(const Status& status) override {
+  void failed(const Status& status, const std::string& field) override {
     const int code = http_status(status.code());
-    if (!begun_) return send_problem(*exchange_, code, status.message());
+    if (!begun_) return send_problem(*exchange_, Problem(code, status.message(), field));
     send("error",
          {{"error", {{"type", anthropic_error_type(code)}, {"message", status.message()}}}});
     exchange_->end();
@@ -289,7 +306,7 @@ void messages(const Call& call) {
   const auto most = fields.integer("max_tokens", 1, INT32_MAX);
   if (!most) fields.wrong("max_tokens", "a whole number");
   request.options.max_tokens = static_cast<int32_t>(*most);
-  read_generation(fields, model, request);
+  read_generation(call, fields, request);
   request.options.stop = fields.texts("stop_sequences", kMostStops);
   std::erase(request.options.stop, "");
   const Json conversation = conversation_of(fields, request.one_call);
@@ -299,7 +316,7 @@ void messages(const Call& call) {
   call.api.metrics().count_unknown_fields(fields.unknown());
   auto sink = std::make_unique<MessageSink>(call.exchange, name, stream,
                                             static_cast<int64_t>(request.prompts[0].size()));
-  must(generate(call, std::move(request), std::move(sink)));
+  generate(call, std::move(request), std::move(sink));
 }
 
 void count_tokens(const Call& call) {

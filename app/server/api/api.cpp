@@ -60,6 +60,12 @@ bool is_this_machine(std::string_view host) {
          (host.starts_with("127.") && host.find_first_not_of("0123456789.") == host.npos);
 }
 
+/// The field that a message of the library begins with, if the request has it.
+std::string field_in(const Json& body, const std::string& message) {
+  std::string name = message.substr(0, message.find(": "));
+  return body.contains(name) ? name : "";
+}
+
 /// Whether a model that cannot be had for this reason cannot be had later either.
 bool lasts(StatusCode code) {
   return code == StatusCode::does_not_fit || code == StatusCode::bad_file ||
@@ -123,8 +129,12 @@ void require_context(size_t tokens, int64_t context) {
                 true, "context_length_exceeded");
 }
 
-Status generate(const Call& call, CompletionRequest request, std::unique_ptr<CompletionSink> sink) {
+void generate(const Call& call, CompletionRequest request, std::unique_ptr<CompletionSink> sink) {
   require_generating(*call.model);
+  if (!request.options.grammar.empty() && !request.options.json_schema.empty()) {
+    throw Problem(400, "grammar: expected none beside a JSON schema or a call that is required",
+                  "grammar");
+  }
   const int64_t context = call.model->engine().memory().context;
   for (const std::vector<int32_t>& prompt : request.prompts) {
     require_context(prompt.size(), context);
@@ -139,9 +149,13 @@ Status generate(const Call& call, CompletionRequest request, std::unique_ptr<Com
     sink = std::make_unique<TracedSink>(std::move(sink), *traces, call.exchange, call.model->name(),
                                         request);
   }
-  return Completion::start({call.model, &call.model->engine()},
-                           {call.api.workers(), call.api.handlers(), call.api.ending()},
-                           call.exchange, std::move(request), std::move(sink));
+  const Status started =
+      Completion::start({call.model, &call.model->engine()},
+                        {call.api.workers(), call.api.handlers(), call.api.ending()}, call.exchange,
+                        std::move(request), std::move(sink));
+  if (started.ok()) return;
+  throw Problem(http_status(started.code()), started.message(),
+                field_in(call.body, started.message()));
 }
 
 void must_have(const Result<ModelLease>& model) {

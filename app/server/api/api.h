@@ -133,8 +133,8 @@ Json error_code(const std::string& path, int status);
 /// An error in the form of the interface that the request's path belongs to.
 void send_problem(Exchange& exchange, const Problem& problem);
 void send_problem(Exchange& exchange, int status, const std::string& message);
-/// Generates with the call's model; `sink` answers. Errors as Completion::start().
-Status generate(const Call& call, CompletionRequest request, std::unique_ptr<CompletionSink> sink);
+/// Generates with the call's model; `sink` answers. Throws Problem if nothing was begun.
+void generate(const Call& call, CompletionRequest request, std::unique_ptr<CompletionSink> sink);
 /// Throws Problem if the model makes vectors or scores of texts.
 void require_generating(const ServedModel& model);
 /// Throws Problem if so many tokens do not fit.

@@ -14,10 +14,21 @@
 namespace infer::server {
 namespace {
 
+/// Throws Problem unless the field's text is a data URI.
+std::string checked_address(const Fields& fields, const char* name, const std::string& address) {
+  std::string file;
+  if (chat::decode_image(address, file)) return address;
+  fields.wrong(name, fmt::format("data:image/png;base64,… with the image itself, found '{}': no "
+                                 "addresses are fetched",
+                                 address.substr(0, 40)));
+}
+
 /// Of an image: {"image_url": {"url": …}}, or with a text in place of the object.
 std::string read_address(Fields& part) {
   const Json* image = part.find("image_url");
-  if (image != nullptr && image->is_string()) return image->get<std::string>();
+  if (image != nullptr && image->is_string()) {
+    return checked_address(part, "image_url", image->get<std::string>());
+  }
   if (image == nullptr || !image->is_object()) {
     part.wrong("image_url", "an object with the image as a data URI in url");
   }
@@ -25,25 +36,34 @@ std::string read_address(Fields& part) {
   inner.ignore("detail");
   const std::optional<std::string> url = inner.text("url");
   if (!url) inner.wrong("url", "a data URI with the image");
-  return *url;
+  return checked_address(inner, "url", *url);
 }
 
 constexpr size_t kMostParts = 10'000;
 constexpr size_t kMostCalls = 1000;
 
-/// A string, or the texts of an array of parts. With images among them, the parts: texts, and
-/// images as chat::image_part() makes them.
-Json read_content(Fields& message) {
-  const Json* content = message.find("content");
+}  // namespace
+
+std::string read_role(Fields& message) {
+  constexpr std::array kRoles = {"system", "developer", "user", "assistant", "tool", "function"};
+  std::string role = message.text("role").value_or("");
+  if (std::ranges::find(kRoles, role) == kRoles.end()) {
+    message.wrong("role", "system, developer, user, assistant or tool");
+  }
+  return role;
+}
+
+Json read_content(Fields& message, const char* name) {
+  const Json* content = message.find(name);
   if (content == nullptr || content->is_string()) return content == nullptr ? Json() : *content;
   if (!content->is_array() || content->size() > kMostParts) {
-    message.wrong("content", fmt::format("a string, or an array of at most {} parts", kMostParts));
+    message.wrong(name, fmt::format("a string, or an array of at most {} parts", kMostParts));
   }
   std::string text;
   Json parts = Json::array();
   bool images = false;
   for (size_t i = 0; i < content->size(); ++i) {
-    Fields part((*content)[i], message.path_of(fmt::format("content[{}]", i)));
+    Fields part((*content)[i], message.path_of(fmt::format("{}[{}]", name, i)));
     const std::string type = part.text("type").value_or("text");
     if (type == "image_url" || type == "input_image") {
       images = true;
@@ -59,6 +79,8 @@ Json read_content(Fields& message) {
   }
   return images ? parts : Json(text);
 }
+
+namespace {
 
 Json read_calls(Fields& message) {
   const Json* calls = message.array("tool_calls", kMostCalls);
@@ -98,14 +120,10 @@ Json read_messages(Fields& fields) {
   if (messages == nullptr || messages->empty()) {
     fields.wrong("messages", "an array of at least one message");
   }
-  constexpr std::array kRoles = {"system", "developer", "user", "assistant", "tool", "function"};
   Json all = Json::array();
   for (size_t i = 0; i < messages->size(); ++i) {
     Fields message((*messages)[i], fields.path_of(fmt::format("messages[{}]", i)));
-    const std::string role = message.text("role").value_or("");
-    if (std::ranges::find(kRoles, role) == kRoles.end()) {
-      message.wrong("role", "system, developer, user, assistant or tool");
-    }
+    const std::string role = read_role(message);
     // Templates know the older name.
     Json made = {{"role", role == "developer" ? "system" : role == "function" ? "tool" : role}};
     made["content"] = read_content(message);
@@ -207,7 +225,7 @@ void read_chat(const Call& call, Fields& fields, CompletionRequest& request) {
   if (const auto effort = fields.text("reasoning_effort")) variables["reasoning_effort"] = *effort;
   const Json tools = variables.value("tools", Json::array());
   const ToolChoice choice = read_tool_choice(fields);
-  force_tool(fields, choice, tools, request);
+  force_tool(call, fields, choice, tools, request);
   const bool continues = variables.value("continue_final_message", Json(false)) == true;
   const bool begins = !continues && variables.value("add_generation_prompt", Json(true)) != false;
   const std::vector<std::string> files = must(chat::take_images(variables["messages"]));

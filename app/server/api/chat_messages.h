@@ -18,6 +18,14 @@ Json read_messages(Fields& fields);
 /// The name of a tool that may be called. Throws Problem if it has none.
 std::string read_tool_name(Fields& tool);
 
+/// The role of a message. Throws Problem if it has no known one.
+std::string read_role(Fields& message);
+
+/// The field `name`: null if absent, a string, or the texts of an array of parts in one. With
+/// images among the parts, an array of texts and of images as chat::image_part() makes them. Throws
+/// Problem.
+Json read_content(Fields& message, const char* name = "content");
+
 /// Whether an answer can begin in this message, an object: it is a text of the assistant, without
 /// calls.
 bool can_continue(const Json& message);

@@ -93,7 +93,7 @@ LlamaRequest read_llama_request(const Call& call, bool infill) {
   request.probabilities = options.logprobs > 0;
   request.tokens = fields.boolean("return_tokens").value_or(false);
   if (!request.probabilities && !request.tokens) options.logprobs = -1;
-  read_generation(fields, *call.model, request.completion);
+  read_generation(call, fields, request.completion);
   if (infill) {
     request.completion.prompts = {infill_prompt(read_infill(fields), options.max_tokens, engine)};
     request.prompts = {engine.detokenize(request.completion.prompts.front())};
@@ -169,9 +169,9 @@ class LlamaSink final : public CompletionSink {
     send_json(*exchange_, all);
   }
 
-  void failed(const Status& status) override {
+  void failed(const Status& status, const std::string& field) override {
     const int code = http_status(status.code());
-    if (!begun_) return send_problem(*exchange_, code, status.message());
+    if (!begun_) return send_problem(*exchange_, Problem(code, status.message(), field));
     exchange_->write(sse(
         {{"error", {{"message", status.message()}, {"type", error_type(code)}, {"code", code}}}}));
     exchange_->end();
@@ -262,7 +262,7 @@ class LlamaSink final : public CompletionSink {
 void llama_completion(const Call& call) {
   LlamaRequest request = read_llama_request(call, call.exchange->request().path == "/infill");
   auto sink = std::make_unique<LlamaSink>(call, request);
-  must(generate(call, std::move(request.completion), std::move(sink)));
+  generate(call, std::move(request.completion), std::move(sink));
 }
 
 /// A slot for each session that holds pages, and idle ones up to those that are computed together.

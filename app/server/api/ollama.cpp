@@ -3,10 +3,12 @@
 
 #include <cmath>
 
+#include "chat/images.h"
 #include "platform/folders.h"
 #include "server/api/api.h"
 #include "server/api/chat_messages.h"
 #include "server/api/sampling_fields.h"
+#include "server/api/schema_fields.h"
 #include "server/api/vectors.h"
 
 namespace infer::server {
@@ -23,15 +25,15 @@ void read_options(const Call& call, Fields& fields, CompletionRequest& request) 
   if (const auto most = inner.integer("num_predict", -2, INT32_MAX)) {
     to.max_tokens = static_cast<int32_t>(std::max<int64_t>(*most, -1));
   }
-  read_generation(inner, *call.model, request);
+  read_generation(call, inner, request);
   for (const char* unused : {"num_ctx", "num_thread", "num_gpu", "num_batch", "num_keep"}) {
     inner.ignore(unused);
   }
   const Json* format = fields.find("format");
   if (format != nullptr && (format->is_object() || format->is_boolean())) {
-    to.json_schema = write_json(*format);
+    hold_to_schema(call, "format", *format, request);
   } else if (format != nullptr && *format == "json") {
-    to.json_schema = R"({"type":"object"})";
+    hold_to_schema(call, "format", {{"type", "object"}}, request);
   } else if (format != nullptr && *format != "") {
     fields.wrong("format", "json or a JSON schema");
   }
@@ -47,6 +49,8 @@ Json with_images(Fields& fields, Json text) {
   for (const Json& image : *images) {
     if (!image.is_string()) fields.wrong("images", "an array of images in base64");
     const std::string url = "data:image/png;base64," + image.get<std::string>();
+    std::string file;
+    if (!chat::decode_image(url, file)) fields.wrong("images", "an array of images in base64");
     parts.push_back({{"type", "image_url"}, {"image_url", {{"url", url}}}});
   }
   if (text.is_string()) parts.push_back({{"type", "text"}, {"text", std::move(text)}});
@@ -143,7 +147,7 @@ class OllamaSink final : public CompletionSink {
     exchange_->end();
   }
 
-  void failed(const Status& status) override {
+  void failed(const Status& status, const std::string& /*field*/) override {
     if (!begun_) return send_problem(*exchange_, http_status(status.code()), status.message());
     exchange_->write(write_json({{"error", status.message()}}) + "\n");
     exchange_->end();
@@ -182,7 +186,7 @@ void start(const Call& call, Fields& fields, CompletionRequest request, bool cha
   const bool stream = fields.boolean("stream").value_or(true);
   call.api.metrics().count_unknown_fields(fields.unknown());
   auto sink = std::make_unique<OllamaSink>(call.exchange, name, stream, chat);
-  must(generate(call, std::move(request), std::move(sink)));
+  generate(call, std::move(request), std::move(sink));
 }
 
 /// Whether the model is to think, for its template.

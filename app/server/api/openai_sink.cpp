@@ -64,9 +64,9 @@ void OpenAiSink::done(const CompletionTotals& totals) {
   exchange_->end();
 }
 
-void OpenAiSink::failed(const Status& status) {
+void OpenAiSink::failed(const Status& status, const std::string& field) {
   const int code = http_status(status.code());
-  if (!begun_) return send_problem(*exchange_, code, status.message());
+  if (!begun_) return send_problem(*exchange_, Problem(code, status.message(), field));
   exchange_->write(sse({{"error",
                          {{"message", status.message()},
                           {"type", error_type(code)},

@@ -41,7 +41,7 @@ struct AnswerNames {
 class OpenAiSink : public CompletionSink {
  public:
   void done(const CompletionTotals& totals) final;
-  void failed(const Status& status) final;
+  void failed(const Status& status, const std::string& field) final;
 
  protected:
   OpenAiSink(const Call& call, const AnswerForm& form, const AnswerNames& names);

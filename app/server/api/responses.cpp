@@ -5,6 +5,7 @@
 #include "server/api/chat_messages.h"
 #include "server/api/openai_format.h"
 #include "server/api/sampling_fields.h"
+#include "server/api/schema_fields.h"
 
 namespace infer::server {
 namespace {
@@ -54,29 +55,28 @@ void add_reasoning(Fields& item, Json& messages) {
 void add_item(Fields& item, Json& messages) {
   const std::string type = item.text("type").value_or("message");
   if (type == "message") {
-    const std::string role = item.text("role").value_or("");
-    const Json* content = item.find("content");
+    const std::string role = read_role(item);
+    const Json content = read_content(item);
     if (role == "assistant") {
       Json& answer = answer_of(messages);
-      if (content != nullptr) add_text(answer, *content);
+      if (!content.is_null()) add_text(answer, content);
       return;
     }
-    Json message = {{"role", role}};
-    if (content != nullptr) message["content"] = *content;
-    messages.push_back(std::move(message));
+    if (content.is_null()) item.wrong("content", "a string or an array of parts");
+    messages.push_back({{"role", role}, {"content", content}});
   } else if (type == "function_call") {
+    const std::string arguments = item.text("arguments").value_or("{}");
+    if (json_excess(arguments)) item.wrong("arguments", "JSON of at most 100 levels");
     answer_of(messages)["tool_calls"].push_back(
         {{"id", item.text("call_id").value_or("")},
          {"type", "function"},
-         {"function",
-          {{"name", item.text("name").value_or("")},
-           {"arguments", item.text("arguments").value_or("{}")}}}});
+         {"function", {{"name", item.text("name").value_or("")}, {"arguments", arguments}}}});
   } else if (type == "function_call_output") {
-    const Json* output = item.find("output");
-    if (output == nullptr) item.wrong("output", "a string");
+    const Json output = read_content(item, "output");
+    if (output.is_null()) item.wrong("output", "a string or an array of parts");
     messages.push_back({{"role", "tool"},
                         {"tool_call_id", item.text("call_id").value_or("")},
-                        {"content", *output}});
+                        {"content", output}});
   } else if (type == "reasoning") {
     add_reasoning(item, messages);
   } else {
@@ -135,6 +135,9 @@ Json conversation_of(Fields& fields) {
       add_item(item, made["messages"]);
     }
   }
+  if (made["messages"].empty() || input->empty()) {
+    fields.wrong("input", "a string or an array of at least one item");
+  }
   const Json* tools = fields.array("tools", kMostTools);
   for (size_t i = 0; tools != nullptr && i < tools->size(); ++i) {
     Fields tool((*tools)[i], fmt::format("tools[{}]", i));
@@ -158,7 +161,7 @@ Json conversation_of(Fields& fields) {
 }
 
 /// `text.format`: what the text must match.
-void read_text_format(Fields& fields, GenerateOptions& options) {
+void read_text_format(const Call& call, Fields& fields, CompletionRequest& request) {
   const Json* text = fields.object("text");
   if (text == nullptr) return;
   Fields inner(*text, "text");
@@ -167,11 +170,11 @@ void read_text_format(Fields& fields, GenerateOptions& options) {
   Fields described(*format, "text.format");
   const std::string type = described.text("type").value_or("text");
   if (type == "json_object") {
-    options.json_schema = R"({"type":"object"})";
+    hold_to_schema(call, "text.format.type", {{"type", "object"}}, request);
   } else if (type == "json_schema") {
     const Json* schema = described.schema("schema");
     if (schema == nullptr) described.wrong("schema", "a JSON schema");
-    options.json_schema = write_json(*schema);
+    hold_to_schema(call, "text.format.schema", *schema, request);
   } else if (type != "text") {
     described.wrong("type", "text, json_object or json_schema");
   }
@@ -243,9 +246,10 @@ class ResponseSink final : public CompletionSink {
     exchange_->end();
   }
 
-  void failed(const Status& status) override {
+  void failed(const Status& status, const std::string& field) override {
     const int code = http_status(status.code());
-    if (!begun_ || !stream_) return send_problem(*exchange_, code, status.message());
+    if (!begun_ || !stream_)
+      return send_problem(*exchange_, Problem(code, status.message(), field));
     send("error", {{"code", error_type(code)}, {"message", status.message()}, {"param", nullptr}});
     exchange_->end();
   }
@@ -331,8 +335,8 @@ void responses(const Call& call) {
   if (const auto most = fields.integer("max_output_tokens", 1, INT32_MAX)) {
     request.options.max_tokens = static_cast<int32_t>(*most);
   }
-  read_generation(fields, model, request);
-  read_text_format(fields, request.options);
+  read_generation(call, fields, request);
+  read_text_format(call, fields, request);
   const Json conversation = conversation_of(fields);
   Fields translated(conversation);
   read_chat(call, translated, request);
@@ -357,7 +361,7 @@ void responses(const Call& call) {
                 {"tools", same("tools", Json::array())}};
   call.api.metrics().count_unknown_fields(fields.unknown());
   auto sink = std::make_unique<ResponseSink>(call.exchange, std::move(asked), stream);
-  must(generate(call, std::move(request), std::move(sink)));
+  generate(call, std::move(request), std::move(sink));
 }
 
 }  // namespace infer::server

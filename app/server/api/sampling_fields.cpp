@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "server/api/adapters.h"
+#include "server/api/schema_fields.h"
 
 namespace infer::server {
 namespace {
@@ -83,31 +84,33 @@ void read_biases(Fields& fields, const Engine& engine, SamplingOptions& sampling
 }
 
 /// {"type": "json_schema", "json_schema": {"schema": {…}}} and its shorter kin.
-void read_format(Fields& fields, GenerateOptions& options) {
+void read_format(const Call& call, Fields& fields, CompletionRequest& request) {
   const Json* format = fields.object("response_format");
   if (format == nullptr) return;
   Fields inner(*format, fields.path_of("response_format"));
   const std::string type = inner.text("type").value_or("text");
   if (type == "text") return;
   if (type == "json_object" && !inner.has("schema")) {
-    options.json_schema = R"({"type":"object"})";
-    return;
+    return hold_to_schema(call, inner.path_of("type"), {{"type", "object"}}, request);
   }
   if (type != "json_object" && type != "json_schema") {
     inner.wrong("type", "text, json_object or json_schema");
   }
   const Json* schema = inner.schema("schema");
+  std::string path = inner.path_of("schema");
   if (const Json* named = inner.object("json_schema"); named != nullptr) {
     Fields description(*named, inner.path_of("json_schema"));
     schema = description.schema("schema");
+    path = description.path_of("schema");
   }
   if (schema == nullptr) inner.wrong("json_schema", "an object with a schema");
-  options.json_schema = write_json(*schema);
+  hold_to_schema(call, path, *schema, request);
 }
 
 }  // namespace
 
-void read_generation(Fields& fields, const ServedModel& model, CompletionRequest& request) {
+void read_generation(const Call& call, Fields& fields, CompletionRequest& request) {
+  const ServedModel& model = *call.model;
   GenerateOptions& options = request.options;
 #define INFER_SAMPLING(type, name, preset, low, high, ...) \
   read_sampler<type>(fields, #name, low, high, options.sampling.name);
@@ -121,9 +124,14 @@ void read_generation(Fields& fields, const ServedModel& model, CompletionRequest
   read_biases(fields, model.engine(), options.sampling);
   options.stop = fields.texts("stop", kMostStops);
   std::erase(options.stop, "");
-  read_format(fields, options);
-  if (const Json* schema = fields.schema("json_schema")) options.json_schema = write_json(*schema);
-  if (const auto grammar = fields.text("grammar")) options.grammar = *grammar;
+  read_format(call, fields, request);
+  if (const Json* schema = fields.schema("json_schema")) {
+    hold_to_schema(call, fields.path_of("json_schema"), *schema, request);
+  }
+  if (const auto grammar = fields.text("grammar"); grammar && *grammar != "") {
+    options.grammar = *grammar;
+    request.constraint_field = fields.path_of("grammar");
+  }
   if (const auto ignore = fields.boolean("ignore_eos")) options.ignore_end = *ignore;
   if (const auto draft = fields.integer("draft_tokens", -1, 32)) {
     options.draft_tokens = static_cast<int32_t>(*draft);

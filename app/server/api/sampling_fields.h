@@ -10,6 +10,6 @@ namespace infer::server {
 /// All samplers by their names in samplers.def and those that other servers have for them, their
 /// order (`samplers`), `dry_sequence_breakers`, `seed`, `logit_bias`, `stop`, what the text must
 /// match (`response_format`, `json_schema`, `grammar`) and the adapters (`lora`). Throws Problem.
-void read_generation(Fields& fields, const ServedModel& model, CompletionRequest& request);
+void read_generation(const Call& call, Fields& fields, CompletionRequest& request);
 
 }  // namespace infer::server

@@ -2,42 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <set>
 #include <string>
 
-#include "server/json.h"
+#include "server/api/schema_fields.h"
 
 namespace infer::server {
 namespace {
 
 constexpr size_t kMostAllowed = 1000;
-
-/// Keywords whose value is no schema and has none in it.
-constexpr std::array kValues = {"const", "enum", "default", "examples"};
-/// Keywords whose members are schemas by names of the client's choice.
-constexpr std::array kNamed = {"properties", "patternProperties", "$defs", "definitions",
-                               "dependentSchemas"};
-
-/// Makes the references of a schema that is part of another one refer to the same places there.
-/// `at`: where it is, as a JSON pointer behind "#".
-void move_references(Json& schema, const std::string& at) {
-  if (schema.is_array()) {
-    for (Json& part : schema) move_references(part, at);
-  }
-  if (!schema.is_object()) return;
-  for (auto& [key, value] : schema.items()) {
-    if (std::ranges::find(kValues, key) != kValues.end()) continue;
-    if (std::ranges::find(kNamed, key) != kNamed.end() && value.is_object()) {
-      for (auto& [name, named] : value.items()) move_references(named, at);
-    } else if (key != "$ref" || !value.is_string()) {
-      move_references(value, at);
-    } else if (const auto to = value.get<std::string>(); to == "#" || to.starts_with("#/")) {
-      value = "#" + at + to.substr(1);
-    }
-  }
-}
 
 /// What the arguments of a function have to be: an object, whether its schema says so or not.
 Json arguments_schema(const Json& function) {
@@ -118,7 +91,7 @@ Json allowed_tools(Fields& fields, const ToolChoice& choice, const Json& tools) 
   return kept;
 }
 
-void force_tool(Fields& fields, const ToolChoice& choice, const Json& tools,
+void force_tool(const Call& call, Fields& fields, const ToolChoice& choice, const Json& tools,
                 CompletionRequest& request) {
   if (choice.mode != ToolChoice::Mode::required) return;
   if (tools.empty()) fields.wrong("tools", "at least one tool, since tool_choice requires a call");
@@ -127,7 +100,7 @@ void force_tool(Fields& fields, const ToolChoice& choice, const Json& tools,
       const Json& function = tool["function"];
       if (!choice.function.empty() && function["name"] != choice.function) continue;
       request.forced = function["name"];
-      request.options.json_schema = write_json(arguments_schema(function));
+      hold_to_schema(call, "tools", arguments_schema(function), request);
       return;
     }
     fields.wrong("tool_choice", "the name of a function in tools");
@@ -144,7 +117,7 @@ void force_tool(Fields& fields, const ToolChoice& choice, const Json& tools,
                    {"additionalProperties", false}});
   }
   request.forced = "*";
-  request.options.json_schema = write_json({{"anyOf", std::move(any)}});
+  hold_to_schema(call, "tools", {{"anyOf", std::move(any)}}, request);
 }
 
 }  // namespace infer::server

@@ -175,7 +175,7 @@ bool Completion::take_event(size_t at) {
     }
     return true;
   }
-  choice.told = true;
+  const bool begins = !std::exchange(choice.told, true);
   if (!event.log_probabilities.empty()) choice.tokens.push_back(std::move(event.log_probabilities));
   if (event.token >= 0) ++choice.held_tokens;
   if (!event.finished) {
@@ -194,7 +194,7 @@ bool Completion::take_event(size_t at) {
   }
   end();
   if (!event.status.ok()) {
-    fail(event.status);
+    fail(event.status, begins ? wrong_field(event.status) : "");
     return false;
   }
   if (choice.parser != nullptr) {
@@ -263,13 +263,23 @@ std::optional<ToolCall> Completion::forced_call(const std::string& text) const {
                   arguments == json.end() ? "{}" : write_json(*arguments)};
 }
 
-void Completion::fail(const Status& status) {
+/// A grammar is looked at after the answer has begun.
+std::string Completion::wrong_field(const Status& status) const {
+  const bool refused =
+      status.code() == StatusCode::invalid_argument || status.code() == StatusCode::unsupported;
+  return refused ? request_.constraint_field : "";
+}
+
+void Completion::fail(const Status& status, const std::string& field) {
   if (std::exchange(failed_, true)) return;
   for (Choice& choice : choices_) {
     if (choice.started && !choice.ended) choice.session->cancel();
   }
   request_.place.reset();
-  if (!cancelled_) sink_->failed(for_clients(status, engine_->model().path, request_.model));
+  if (cancelled_) return;
+  const Status shown = for_clients(status, engine_->model().path, request_.model);
+  if (field.empty()) return sink_->failed(shown, field);
+  sink_->failed({shown.code(), field + ": " + shown.message()}, field);
 }
 
 }  // namespace infer::server

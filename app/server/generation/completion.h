@@ -26,6 +26,8 @@ struct CompletionRequest {
   int copies = 1;                             ///< answers to each
   size_t at_once = 1;                         ///< answers that are generated together
   GenerateOptions options;
+  /// Path of the field that options.grammar or options.json_schema is from.
+  std::string constraint_field;
   std::vector<float> adapters;  ///< SessionOptions::adapters
   /// With a chat template: the output is taken apart. Its source, and the text that is continued.
   std::string template_source;
@@ -67,8 +69,9 @@ class CompletionSink {
   virtual void finished(int choice, const GenerateResult& result) = 0;
   /// All answers have finished.
   virtual void done(const CompletionTotals& totals) = 0;
-  /// One failed; the others are ended, and nothing more is called.
-  virtual void failed(const Status& status) = 0;
+  /// One failed; the others are ended, and nothing more is called. `field`: the one of the request
+  /// that is wrong; empty: none in particular.
+  virtual void failed(const Status& status, const std::string& field) = 0;
 };
 
 /// The threads that it runs on.
@@ -116,7 +119,9 @@ class Completion : public std::enable_shared_from_this<Completion> {
   void deliver_forced(size_t choice);
   /// None if the text was cut short.
   std::optional<ToolCall> forced_call(const std::string& text) const;
-  void fail(const Status& status);
+  /// The field that this failure of an answer without any token is about; empty: none.
+  std::string wrong_field(const Status& status) const;
+  void fail(const Status& status, const std::string& field = "");
 
   std::shared_ptr<Engine> engine_;  // before the sessions
   CompletionWorkers workers_;

@@ -122,11 +122,11 @@ void TracedSink::done(const CompletionTotals& totals) {
   sink_->done(totals);
 }
 
-void TracedSink::failed(const Status& status) {
+void TracedSink::failed(const Status& status, const std::string& field) {
   ended_ = true;
   span_.failed = true;
   span_.attributes["error.type"] = status_code_name(status.code());
-  sink_->failed(status);
+  sink_->failed(status, field);
 }
 
 }  // namespace infer::server

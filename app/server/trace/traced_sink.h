@@ -29,7 +29,7 @@ class TracedSink final : public CompletionSink {
   void part(int choice, const OutputEvent& event, std::vector<TokenChoices> tokens) override;
   void finished(int choice, const GenerateResult& result) override;
   void done(const CompletionTotals& totals) override;
-  void failed(const Status& status) override;
+  void failed(const Status& status, const std::string& field) override;
 
  private:
   using Time = WallClock::time_point;

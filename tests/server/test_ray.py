@@ -220,12 +220,14 @@ def test_an_error_has_the_form_of_the_interface(ray_serve):
     assert event("/v1/chat/completions") == (
         "", {"error": {"message": "why", "type": "unavailable_error", "code": 503}})
     assert event("/v1/messages") == (
-        "event: error\n", {"type": "error", "error": {"type": "unavailable_error", "message": "why"}})
+        "event: error\n", {"type": "error", "error": {"type": "overloaded_error", "message": "why"}})
     assert event("/v1/responses") == ("event: error\n", {
         "type": "error", "sequence_number": 7, "code": "unavailable_error", "message": "why", "param": None})
     assert ray_serve.last_event("/api/chat", "why", 7) == '{"error": "why"}\n'
     answer = ray_serve.problem("/v1/chat/completions", 503, "why", "unavailable_error")
     assert answer.status_code == 503 and answer.headers["retry-after"] == "1"
+    answer = ray_serve.problem("/v1/messages", 413, "why", "invalid_request_error")
+    assert json.loads(answer.body)["error"] == {"type": "request_too_large", "message": "why"}
 
 
 def test_answers_are_those_of_the_server(front, alone, alias):

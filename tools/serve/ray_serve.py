@@ -200,11 +200,16 @@ class Engine:
         await asyncio.to_thread(self.child.wait)
 
 
+# Kinds of errors that Anthropic's interface has names of its own for.
+ANTHROPIC_KINDS = {413: "request_too_large", 503: "overloaded_error"}
+
+
 def problem(path, status, message, kind):
     """An error in the form of the interface that was asked."""
     if path.startswith("/api/"):
         body = {"error": message}
     elif path.startswith("/v1/messages"):
+        kind = ANTHROPIC_KINDS.get(status, kind)
         body = {"type": "error", "error": {"type": kind, "message": message}}
     else:
         body = {"error": {"message": message, "type": kind, "param": None, "code": status}}
@@ -217,7 +222,8 @@ def last_event(path, message, sent):
     if path.startswith("/api/"):
         return json.dumps({"error": message}) + "\n"
     if path.startswith("/v1/messages"):
-        event, data = "event: error\n", {"type": "error", "error": {"type": kind, "message": message}}
+        error = {"type": ANTHROPIC_KINDS[503], "message": message}
+        event, data = "event: error\n", {"type": "error", "error": error}
     elif path.startswith("/v1/responses"):
         event, data = "event: error\n", {"type": "error", "sequence_number": sent, "code": kind,
                                          "message": message, "param": None}

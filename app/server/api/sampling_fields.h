@@ -1,9 +1,7 @@
 // The fields that say how a text is generated, the same in all APIs.
 #pragma once
 
-#include "server/api/fields.h"
-#include "server/generation/completion.h"
-#include "server/models/model.h"
+#include "server/api/api.h"
 
 namespace infer::server {
 

@@ -75,7 +75,7 @@ class Tower : public Model {
  public:
   const TowerInfo& tower() const { return tower_; }
   /// The size that an image is given before it is cut into patches: within the tower's limits, a
-  /// multiple of its units. `most`: results at most. invalid_argument if there is none.
+  /// multiple of its units. `most`: results at most. bad_file if there is none.
   virtual Result<ImageSize> fit(ImageSize size, int64_t most) const = 0;
   /// What the tower reads of an image, with its texts at most `most` rows of a prompt: the image
   /// scaled to the size of fit(), unless the tower cuts images into tiles. Errors: those of fit()

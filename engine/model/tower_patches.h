@@ -17,7 +17,7 @@ struct PixelLimits {
 PixelLimits read_pixel_limits(HparamReader& r, const TowerInfo& tower, PixelLimits usual);
 
 /// The size whose sides are the nearest multiples of patch · merged pixels, scaled so that the area
-/// is within the limits and makes at most `most` results (Wang et al. 2024). invalid_argument for
+/// is within the limits and makes at most `most` results (Wang et al. 2024). bad_file for
 /// an image whose sides differ 200-fold and more.
 Result<ImageSize> fit_area(ImageSize size, const TowerInfo& tower, const PixelLimits& limits,
                            int64_t most);

@@ -7,7 +7,6 @@
 #include <algorithm>
 
 #include "engine/core/file.h"
-#include "engine/image/resize.h"
 #include "engine/model/tower.h"
 #include "engine/model/tower_checkpoint.h"
 #include "engine/model/tower_patches.h"

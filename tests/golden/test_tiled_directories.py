@@ -40,6 +40,7 @@ KINDS = {
     "idefics3-whole": lambda: theirs.Idefics3(do_image_splitting=False),
     "idefics3-one-tile": lambda: theirs.Idefics3(size={"longest_edge": 24}),
     "idefics3-odd-edge": lambda: theirs.Idefics3(size={"longest_edge": 55}),
+    "idefics3-tiles-without-names": lambda: theirs.Idefics3(size={"longest_edge": 180}),
     "idefics3-odd-tiles": lambda: theirs.Idefics3Odd(),
     "smolvlm": lambda: theirs.SmolVlm(),
     "lfm2": lambda: theirs.Lfm2Vl(),

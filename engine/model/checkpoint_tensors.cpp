@@ -11,8 +11,12 @@ namespace infer {
 namespace {
 
 /// The tables of tokens, and what may stand before them.
-constexpr const char* kTables[] = {"embed_tokens.weight", "embeddings.word_embeddings.weight",
-                                   "embeddings.tok_embeddings.weight", "embeddings.weight"};
+constexpr const char* kTables[] = {"embed_tokens.weight",
+                                   "word_embeddings.weight",
+                                   "tok_embeddings.weight",
+                                   "embeddings.word_embeddings.weight",
+                                   "embeddings.tok_embeddings.weight",
+                                   "embeddings.weight"};
 constexpr const char* kRoots[] = {"model.",
                                   "ernie.",
                                   "language_model.model.",
@@ -23,8 +27,8 @@ constexpr const char* kRoots[] = {"model.",
                                   "model.text_model.",
                                   ""};
 /// What stands outside of the part that these are the beginning of.
-constexpr const char* kOutside[] = {"lm_head.", "classifier.", "score.",
-                                    "head.",    "sentence.",   "mtp."};
+constexpr const char* kOutside[] = {"lm_head.", "output.",   "classifier.", "score.",
+                                    "head.",    "sentence.", "mtp."};
 /// What reads images and sound, of which texts need nothing.
 constexpr const char* kTowers[] = {"vision_tower.", "vision_model.",   "multi_modal_projector.",
                                    "visual.",       "audio_tower.",    "embed_vision.",

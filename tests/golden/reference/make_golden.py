@@ -448,6 +448,32 @@ def dots1(name):
     return m
 
 
+def bailingmoe2(name):
+    """Experts in groups; the width of those that every token takes is theirs apart."""
+    m = Builder(name, "bailingmoe2", 40, 3, 4, 2, 10, feed_forward_length=38,
+                rope__dimension_count=6, rope__freq_base=6e5, leading_dense_block_count=1,
+                expert_count=8, expert_used_count=3, expert_group_count=4,
+                expert_group_used_count=2, expert_feed_forward_length=14, expert_shared_count=2,
+                expert_shared_feed_forward_length=14, expert_weights_scale=2.5,
+                expert_weights_norm=True, expert_gating_func=2)
+    m.embedding()
+    for layer in range(m.layers):
+        b = f"blk.{layer}."
+        m.norm(b + "attn_norm", m.width)
+        m.matrix(b + "attn_qkv", (4 + 2 * 2) * 10, m.width, gain=1.5)
+        m.matrix(b + "attn_output", m.width, 4 * 10)
+        m.norm(b + "attn_q_norm", m.head_dim)
+        m.norm(b + "attn_k_norm", m.head_dim)
+        if layer == 0:
+            m.feed_forward(layer, 38)
+            continue
+        m.norm(b + "ffn_norm", m.width)
+        m.experts(layer, 8, 14)
+        m.bias(b + "exp_probs_b", 8, spread=0.1)
+        m.feed_forward(layer, 28, norms=False, suffix="_shexp")
+    return m
+
+
 def afmoe(name):
     m = Builder(name, "afmoe", 30, 5, 4, 2, 12, feed_forward_length=38, attention__sliding_window=7,
                 leading_dense_block_count=1, expert_count=6, expert_used_count=2,
@@ -715,7 +741,8 @@ MODELS = {
     "mistral4-f32": deepseek2,
     "seed-oss-f32": seed_oss,
     "arcee-f32": arcee,
-    "dots1-f32": dots1, "afmoe-f32": afmoe, "exaone-moe-f32": exaone_moe,
+    "dots1-f32": dots1, "bailingmoe2-f32": bailingmoe2,
+    "afmoe-f32": afmoe, "exaone-moe-f32": exaone_moe,
     "muse-glimmer-f32": muse_glimmer,
     "gemma3n-f32": gemma3n,
     "gemma4-f32": gemma4, "gemma4-moe-f32": gemma4,

@@ -19,7 +19,7 @@ INTERLEAVED = LATENT | {"llama", "smollm3", "granite", "granitemoe", "glm4", "co
                "llama4", "arcee", "muse-glimmer"}
 # Architectures with an RMSNorm on every head of queries and keys.
 HEAD_NORMS = {"qwen3", "qwen3moe", "qwen3vl", "gemma3", "apertus", "glm4moe", "exaone4", "dots1",
-              "afmoe", "exaone-moe", "muse-glimmer"}
+              "afmoe", "exaone-moe", "muse-glimmer", "bailingmoe2"}
 # Architectures with a LayerNorm that attention and feed-forward share: they lie side by side.
 PARALLEL = {"command-r", "cohere2"}
 
@@ -254,7 +254,7 @@ class Model:
         if self.arch in ("gpt-oss", "granitemoe"):
             return settings | {"gating": "softmax_of_chosen"}
         if self.arch not in LATENT | {"glm4moe", "minimax-m2", "mimo2", "dots1", "afmoe",
-                                         "exaone-moe"}:
+                                         "exaone-moe", "bailingmoe2"}:
             return settings | {"gating": "softmax",
                                "normalise": self.arch not in ("qwen2moe", "olmoe"),
                                "bias": self.tensors.get(f"blk.{layer}.exp_probs_b.bias")}

@@ -1,0 +1,154 @@
+"""Hugging Face directories of families whose classes transformers lacks, since their code lies beside
+the weights: converted, they are what GGUF has, and llama.cpp agrees."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+np = pytest.importorskip("numpy")
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
+
+from tests.golden.reference import gguf  # noqa: E402
+from tests.golden.reference.model import nmse  # noqa: E402
+from tests.golden.test_head_checkpoints import write  # noqa: E402
+
+GOLDEN = pathlib.Path(__file__).parents[1] / "data/golden"
+TOKENS = [1] + [3 + i * i % 67 for i in range(47)]
+
+if not os.environ.get("INFER_BIN"):
+    pytest.skip("INFER_BIN does not name the program", allow_module_level=True)
+
+
+def infer(*args):
+    return subprocess.run([os.environ["INFER_BIN"], *map(str, args)], capture_output=True, text=True)
+
+
+class Directory:
+    """A golden model, whose tensors get the names of a checkpoint."""
+
+    def __init__(self, name):
+        self.metadata, self.left = gguf.read(GOLDEN / f"{name}.gguf")
+        self.arch = self.metadata["general.architecture"]
+        self.layers = self.key("block_count")
+        self.heads = self.key("attention.head_count")
+        self.kv_heads = self.key("attention.head_count_kv")
+        self.tensors = {}
+        self.config = {
+            "num_hidden_layers": self.layers, "hidden_size": self.key("embedding_length"),
+            "num_attention_heads": self.heads, "num_key_value_heads": self.kv_heads,
+            "intermediate_size": self.key("feed_forward_length"), "rms_norm_eps": 1e-5,
+            "max_position_embeddings": self.key("context_length"),
+            "rope_theta": self.key("rope.freq_base", 10000.0)}
+
+    def key(self, name, absent=None):
+        return self.metadata.get(f"{self.arch}.{name}", absent)
+
+    def rename(self, names, layers=None):
+        """names: in GGUF → in the checkpoint, of the whole or of these layers."""
+        for layer in [None] if layers is None else layers:
+            for here, there in names.items():
+                for kind in (".weight", ".bias"):
+                    name = ("" if layer is None else f"blk.{layer}.") + here + kind
+                    if name in self.left:
+                        at = "" if layer is None else f"model.layers.{layer}."
+                        self.tensors[at + there + kind] = self.left.pop(name)
+
+    def save(self, folder, checkpoint, **config):
+        assert not self.left, self.left.keys()
+        folder.mkdir()
+        write(folder / "model.safetensors", self.tensors)
+        (folder / "config.json").write_text(json.dumps(
+            self.config | {"architectures": [checkpoint]} | config))
+
+
+NORMS = {"attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm"}
+FEED_FORWARD = {f"ffn_{part}": f"mlp.{part}_proj" for part in ("gate", "up", "down")}
+
+
+def bailingmoe2(folder, **changes):
+    d = Directory("bailingmoe2-f32")
+    d.rename({"token_embd": "model.word_embeddings", "output_norm": "model.norm",
+              "output": "lm_head"})
+    d.rename(NORMS | FEED_FORWARD | {
+        "attn_qkv": "attention.query_key_value", "attn_output": "attention.dense",
+        "attn_q_norm": "attention.query_layernorm", "attn_k_norm": "attention.key_layernorm",
+        "ffn_gate_inp": "mlp.gate"} | {
+            f"ffn_{part}_shexp": f"mlp.shared_experts.{part}_proj"
+            for part in ("gate", "up", "down")}, range(d.layers))
+    for layer in range(1, d.layers):
+        at = f"model.layers.{layer}.mlp."
+        d.tensors[at + "gate.expert_bias"] = d.left.pop(f"blk.{layer}.exp_probs_b.bias")
+        for part in ("gate", "up", "down"):
+            for e, x in enumerate(d.left.pop(f"blk.{layer}.ffn_{part}_exps.weight")):
+                d.tensors[f"{at}experts.{e}.{part}_proj.weight"] = x
+    # A layer that predicts further tokens is left out.
+    d.tensors["model.layers.3.final_layernorm.weight"] = d.tensors["model.norm.weight"]
+    d.save(folder, "BailingMoeV2ForCausalLM", **{
+        "head_dim": 10, "partial_rotary_factor": 0.6, "num_experts": 8, "num_experts_per_tok": 3,
+        "moe_intermediate_size": 14, "num_shared_experts": 2, "first_k_dense_replace": 1,
+        "n_group": 4, "topk_group": 2, "routed_scaling_factor": 2.5, "norm_topk_prob": True,
+        "score_function": "sigmoid", "use_qk_norm": True, "num_nextn_predict_layers": 1} | changes)
+
+
+FAMILIES = {"bailingmoe2-f32": bailingmoe2}
+
+
+def converted(name, tmp_path):
+    FAMILIES[name](tmp_path / "m")
+    done = infer("convert", tmp_path / "m", tmp_path / "out.gguf")
+    assert done.returncode == 0, done.stderr
+    return tmp_path / "out.gguf"
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_converted_as_gguf_has_it(name, tmp_path):
+    metadata, tensors = gguf.read(converted(name, tmp_path))
+    wanted_metadata, wanted = gguf.read(GOLDEN / f"{name}.gguf")
+    assert tensors.keys() == wanted.keys()
+    for key, x in wanted.items():
+        assert np.array_equal(tensors[key], x), key
+    arch = wanted_metadata["general.architecture"]
+    for key, value in wanted_metadata.items():
+        if key.startswith(arch + ".") and key in metadata:
+            assert metadata[key] == pytest.approx(value), key
+    logits = np.fromfile(GOLDEN / f"{name}.f32", "<f4")
+    tokens = json.loads((GOLDEN / f"{name}.json").read_text())["tokens"]
+    done = infer("eval", "-m", tmp_path / "m", "--exact", "--logits", tmp_path / "logits",
+                 "--tokens", ",".join(map(str, tokens)))
+    assert done.returncode == 0, done.stderr
+    error = nmse(np.fromfile(tmp_path / "logits", "<f4"), logits)
+    print(f"{name:20} {error:.3g}")
+    assert error <= 1e-10
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_llama_cpp_agrees(name, tmp_path):
+    llama_cpp = pytest.importorskip("llama_cpp")
+    path = converted(name, tmp_path)
+    done = infer("eval", "-m", path, "--exact", "--logits", tmp_path / "logits", "--tokens",
+                 ",".join(map(str, TOKENS)))
+    assert done.returncode == 0, done.stderr
+    model = llama_cpp.Llama(str(path), n_ctx=64, logits_all=True, verbose=False)
+    model.eval(TOKENS)
+    found = np.array(model.scores[:len(TOKENS)])
+    error = nmse(found, np.fromfile(tmp_path / "logits", "<f4").reshape(found.shape))
+    print(f"{name:20} {error:.3g}")
+    assert error <= 1e-4
+
+
+@pytest.mark.parametrize("name, changes, named", [
+    ("bailingmoe2-f32", {"partial_rotary_factor": None}, "partial_rotary_factor"),
+    ("bailingmoe2-f32", {"score_function": "softmax"}, "score_function"),
+    ("bailingmoe2-f32", {"use_qk_norm": False}, "use_qk_norm"),
+    ("bailingmoe2-f32", {"norm_topk_prob": False}, "norm_topk_prob"),
+    ("bailingmoe2-f32", {"num_shared_experts": 1}, "ffn_gate_shexp"),
+])
+def test_what_cannot_be_had_is_named(name, changes, named, tmp_path):
+    FAMILIES[name](tmp_path / "m", **changes)
+    done = infer("plan", "-m", tmp_path / "m", "-c", "64")
+    assert done.returncode == 3, done.stderr
+    assert named in done.stderr

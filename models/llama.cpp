@@ -1,5 +1,6 @@
-// Llama 1 to 3.2, Mistral, Mixtral, TinyLlama, SmolLM2: the plain decoder with interleaved RoPE
-// (Llama 3.1 divides its frequencies by "rope_freqs"), SwiGLU or experts chosen by softmax.
+// Llama 1 to 3.2, Mistral, Mixtral, TinyLlama, SmolLM2, InternLM 3: the plain decoder with
+// interleaved RoPE (Llama 3.1 divides its frequencies by "rope_freqs"), SwiGLU or experts chosen by
+// softmax.
 // Touvron et al. 2023; Dubey et al. 2024; Jiang et al. 2023 and 2024.
 #include "engine/model/checkpoint.h"
 #include "engine/model/checkpoint_experts.h"
@@ -65,7 +66,7 @@ void map(CheckpointMap& m) {
 const ArchDef& llama_arch() {
   static constexpr const char* kNames[] = {"llama"};
   static constexpr const char* kCheckpoints[] = {"LlamaForCausalLM", "MistralForCausalLM",
-                                                 "MixtralForCausalLM"};
+                                                 "MixtralForCausalLM", "InternLM3ForCausalLM"};
   static const ArchDef def{.names = kNames,
                            .create = create,
                            .checkpoints = kCheckpoints,

@@ -27,6 +27,12 @@ def infer(*args):
     return subprocess.run([os.environ["INFER_BIN"], *map(str, args)], capture_output=True, text=True)
 
 
+def halves(rows, heads):
+    """Rows of queries or keys from neighbouring pairs to halves of a head."""
+    pairs = rows.reshape(heads, -1, 2, *rows.shape[1:])
+    return pairs.swapaxes(1, 2).reshape(rows.shape)
+
+
 class Directory:
     """A golden model, whose tensors get the names of a checkpoint."""
 
@@ -94,7 +100,44 @@ def bailingmoe2(folder, **changes):
         "score_function": "sigmoid", "use_qk_norm": True, "num_nextn_predict_layers": 1} | changes)
 
 
-FAMILIES = {"bailingmoe2-f32": bailingmoe2}
+def internlm2(folder, **changes):
+    d = Directory("internlm2-f32")
+    d.rename({"token_embd": "model.tok_embeddings", "output_norm": "model.norm",
+              "output": "output"})
+    for layer in range(d.layers):
+        for kind in ("weight", "bias"):
+            q, k, v = (d.left.pop(f"blk.{layer}.attn_{part}.{kind}") for part in "qkv")
+            q, k = halves(q, d.heads), halves(k, d.kv_heads)
+            groups = [np.split(x, d.kv_heads) for x in (q, k, v)]
+            d.tensors[f"model.layers.{layer}.attention.wqkv.{kind}"] = np.concatenate(
+                [part for group in zip(*groups) for part in group])
+    d.rename({"attn_norm": "attention_norm", "ffn_norm": "ffn_norm", "attn_output": "attention.wo",
+              "ffn_gate": "feed_forward.w1", "ffn_up": "feed_forward.w3",
+              "ffn_down": "feed_forward.w2"}, range(d.layers))
+    d.save(folder, "InternLM2ForCausalLM", **changes)
+
+
+def as_llama(d):
+    """The names that Llama's checkpoints have."""
+    for layer in range(d.layers):
+        for part, heads in (("q", d.heads), ("k", d.kv_heads)):
+            x = f"blk.{layer}.attn_{part}.weight"
+            d.left[x] = halves(d.left[x], heads)
+    d.rename({"token_embd": "model.embed_tokens", "output_norm": "model.norm",
+              "output": "lm_head"})
+    d.rename(NORMS | FEED_FORWARD | {f"attn_{part}": f"self_attn.{part}_proj" for part in "qkv"}
+             | {"attn_output": "self_attn.o_proj"}, range(d.layers))
+
+
+def internlm3(folder, **changes):
+    """Of Llama's form, which transformers computes it with."""
+    d = Directory("llama-f32")
+    as_llama(d)
+    d.save(folder, "InternLM3ForCausalLM", **{"head_dim": 12, "qkv_bias": False, "bias": False}
+           | changes)
+
+
+FAMILIES = {"bailingmoe2-f32": bailingmoe2, "internlm2-f32": internlm2, "llama-f32": internlm3}
 
 
 def converted(name, tmp_path):
@@ -146,6 +189,8 @@ def test_llama_cpp_agrees(name, tmp_path):
     ("bailingmoe2-f32", {"use_qk_norm": False}, "use_qk_norm"),
     ("bailingmoe2-f32", {"norm_topk_prob": False}, "norm_topk_prob"),
     ("bailingmoe2-f32", {"num_shared_experts": 1}, "ffn_gate_shexp"),
+    ("internlm2-f32", {"num_key_value_heads": 3}, "wqkv"),
+    ("internlm2-f32", {"num_key_value_heads": 4}, "num_key_value_heads"),
 ])
 def test_what_cannot_be_had_is_named(name, changes, named, tmp_path):
     FAMILIES[name](tmp_path / "m", **changes)

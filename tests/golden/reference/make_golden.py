@@ -474,6 +474,12 @@ def bailingmoe2(name):
     return m
 
 
+def internlm2(name):
+    m = Builder(name, "internlm2", 36, 2, 6, 2, 6, feed_forward_length=38, rope__freq_base=1e6)
+    m.embedding()
+    return plain_layers(m, 38, bias="qkv")
+
+
 def afmoe(name):
     m = Builder(name, "afmoe", 30, 5, 4, 2, 12, feed_forward_length=38, attention__sliding_window=7,
                 leading_dense_block_count=1, expert_count=6, expert_used_count=2,
@@ -741,7 +747,7 @@ MODELS = {
     "mistral4-f32": deepseek2,
     "seed-oss-f32": seed_oss,
     "arcee-f32": arcee,
-    "dots1-f32": dots1, "bailingmoe2-f32": bailingmoe2,
+    "dots1-f32": dots1, "bailingmoe2-f32": bailingmoe2, "internlm2-f32": internlm2,
     "afmoe-f32": afmoe, "exaone-moe-f32": exaone_moe,
     "muse-glimmer-f32": muse_glimmer,
     "gemma3n-f32": gemma3n,

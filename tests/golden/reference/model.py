@@ -16,7 +16,7 @@ LATENT = {"deepseek2", "deepseek32", "glm-dsa", "mistral4"}
 INNER_EPS = 1e-6  # of their norms q_a and kv_a
 INTERLEAVED = LATENT | {"llama", "smollm3", "granite", "granitemoe", "glm4", "command-r",
                "cohere2", "ernie4_5", "ernie4_5-moe", "mistral3",
-               "llama4", "arcee", "muse-glimmer"}
+               "llama4", "arcee", "muse-glimmer", "internlm2"}
 # Architectures with an RMSNorm on every head of queries and keys.
 HEAD_NORMS = {"qwen3", "qwen3moe", "qwen3vl", "gemma3", "apertus", "glm4moe", "exaone4", "dots1",
               "afmoe", "exaone-moe", "muse-glimmer", "bailingmoe2"}

@@ -6,8 +6,6 @@
 #include "engine/model/checkpoint_window.h"
 #include "engine/model/decoder.h"
 
-#include <cmath>
-
 namespace infer {
 namespace {
 
@@ -37,33 +35,7 @@ void map(CheckpointMap& m) {
             {"self_attn.o_proj", "attn_output"},
             {"mlp.gate_up_proj", "ffn_up"},
             {"mlp.down_proj", "ffn_down"}});
-  const std::string section = rope_section(m.config);
-  const std::string type =
-      m.config.get_string(section + "rope_type", m.config.get_string(section + "type", "default"));
-  if (type != "longrope" && type != "su") return;
-  const int64_t context = m.config.need_int("max_position_embeddings", 1, INT32_MAX);
-  const int64_t original = m.config.get_int(
-      "original_max_position_embeddings",
-      m.config.get_int(section + "original_max_position_embeddings", context, 1, INT32_MAX), 1,
-      INT32_MAX);
-  // cos and sin grow with the stretch of the context, as the paper found best.
-  const double stretch = m.config.get_float(
-      section + "factor", static_cast<double>(context) / static_cast<double>(original));
-  const double magnitude =
-      stretch <= 1 ? 1.0
-                   : std::sqrt(1 + std::log(stretch) / std::log(static_cast<double>(original)));
-  m.keys.set_int("rope.scaling.original_context_length", original);
-  m.keys.set_float("rope.scaling.attn_factor",
-                   m.config.get_float(section + "attention_factor", magnitude));
-  for (const char* which : {"long", "short"}) {
-    std::vector<float> factors = m.config.get_floats(section + which + "_factor");
-    if (static_cast<int64_t>(factors.size()) != m.rope_pairs()) {
-      m.config.fail_with(error(StatusCode::bad_file,
-                               "{}: {}{}_factor: expected {} numbers, found {}", m.config.source(),
-                               section, which, m.rope_pairs(), factors.size()));
-    }
-    m.tensors.put_values(std::string("rope_factors_") + which + ".weight", std::move(factors));
-  }
+  map_long_rope(m);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "engine/model/checkpoint_rope.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numbers>
 
 #include "engine/core/file.h"
@@ -139,6 +140,37 @@ int64_t map_rope(CheckpointMap& m, const Family& family, int64_t head_dim) {
                      fmt::format("RoPE scaling '{}'", printable(type)));
   }
   return dims / 2;
+}
+
+bool map_long_rope(CheckpointMap& m) {
+  const std::string section = rope_section(m.config);
+  const std::string type =
+      m.config.get_string(section + "rope_type", m.config.get_string(section + "type", "default"));
+  if (type != "longrope" && type != "su") return false;
+  const int64_t context = m.config.need_int("max_position_embeddings", 1, INT32_MAX);
+  const int64_t original = m.config.get_int(
+      "original_max_position_embeddings",
+      m.config.get_int(section + "original_max_position_embeddings", context, 1, INT32_MAX), 1,
+      INT32_MAX);
+  // cos and sin grow with the stretch of the context, as the paper found best.
+  const double stretch = m.config.get_float(
+      section + "factor", static_cast<double>(context) / static_cast<double>(original));
+  const double magnitude =
+      stretch <= 1 ? 1.0
+                   : std::sqrt(1 + std::log(stretch) / std::log(static_cast<double>(original)));
+  m.keys.set_int("rope.scaling.original_context_length", original);
+  m.keys.set_float("rope.scaling.attn_factor",
+                   m.config.get_float(section + "attention_factor", magnitude));
+  for (const char* which : {"long", "short"}) {
+    std::vector<float> factors = m.config.get_floats(section + which + "_factor");
+    if (static_cast<int64_t>(factors.size()) != m.rope_pairs()) {
+      m.config.fail_with(error(StatusCode::bad_file,
+                               "{}: {}{}_factor: expected {} numbers, found {}", m.config.source(),
+                               section, which, m.rope_pairs(), factors.size()));
+    }
+    m.tensors.put_values(std::string("rope_factors_") + which + ".weight", std::move(factors));
+  }
+  return true;
 }
 
 void map_axes(CheckpointMap& m) {

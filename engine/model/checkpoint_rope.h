@@ -14,6 +14,10 @@ std::string rope_section(const CheckpointConfig& config);
 /// head that are rotated, halved; 0 after a failure.
 int64_t map_rope(CheckpointMap& m, const Family& family, int64_t head_dim);
 
+/// Writes LongRoPE's factors (Ding et al. 2024), if the checkpoint has it: for families with
+/// Family::long_rope. Returns whether it has.
+bool map_long_rope(CheckpointMap& m);
+
 /// Writes how many pairs each axis of an image turns (read_axes()), for models that have images.
 void map_axes(CheckpointMap& m);
 

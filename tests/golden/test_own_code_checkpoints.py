@@ -137,7 +137,23 @@ def internlm3(folder, **changes):
            | changes)
 
 
-FAMILIES = {"bailingmoe2-f32": bailingmoe2, "internlm2-f32": internlm2, "llama-f32": internlm3}
+def minicpm(name, folder, **changes):
+    d = Directory(name)
+    long = {part: d.left.pop(f"rope_factors_{part}.weight").tolist()
+            for part in ("long", "short") if f"rope_factors_{part}.weight" in d.left}
+    as_llama(d)
+    factors = {"scale_emb": 12, "scale_depth": 1.4, "dim_model_base": 256} if long else {
+        "scale_emb": 7.0, "scale_depth": 0.3 * 2 ** 0.5, "dim_model_base": 12}
+    if long:
+        factors["rope_scaling"] = {
+            "rope_type": "longrope", "original_max_position_embeddings": 32,
+            "attention_factor": 1.19, "long_factor": long["long"], "short_factor": long["short"]}
+    d.save(folder, "MiniCPMForCausalLM", head_dim=10, **factors | changes)
+
+
+FAMILIES = {"bailingmoe2-f32": bailingmoe2, "internlm2-f32": internlm2, "llama-f32": internlm3,
+            "minicpm-f32": lambda *a, **k: minicpm("minicpm-f32", *a, **k),
+            "minicpm-long-f32": lambda *a, **k: minicpm("minicpm-long-f32", *a, **k)}
 
 
 def converted(name, tmp_path):
@@ -189,6 +205,8 @@ def test_llama_cpp_agrees(name, tmp_path):
     ("bailingmoe2-f32", {"use_qk_norm": False}, "use_qk_norm"),
     ("bailingmoe2-f32", {"norm_topk_prob": False}, "norm_topk_prob"),
     ("bailingmoe2-f32", {"num_shared_experts": 1}, "ffn_gate_shexp"),
+    ("minicpm-f32", {"num_experts": 8}, "num_experts"),
+    ("minicpm-f32", {"rope_scaling": {"rope_type": "other"}}, "other"),
     ("internlm2-f32", {"num_key_value_heads": 3}, "wqkv"),
     ("internlm2-f32", {"num_key_value_heads": 4}, "num_key_value_heads"),
 ])
@@ -197,3 +215,10 @@ def test_what_cannot_be_had_is_named(name, changes, named, tmp_path):
     done = infer("plan", "-m", tmp_path / "m", "-c", "64")
     assert done.returncode == 3, done.stderr
     assert named in done.stderr
+
+
+def test_sparse_attention_of_minicpm_is_not_applied(tmp_path):
+    minicpm("minicpm-f32", tmp_path / "m", sparse_config={"dense_len": 8192})
+    done = infer("plan", "-m", tmp_path / "m", "-c", "64")
+    assert done.returncode == 0, done.stderr
+    assert "sparse_config is not applied" in done.stderr and "8192" in done.stderr

@@ -480,6 +480,21 @@ def internlm2(name):
     return plain_layers(m, 38, bias="qkv")
 
 
+def minicpm(name):
+    """-long: LongRoPE beyond the original context, and the factors that files leave out."""
+    long = "long" in name
+    keys = {"rope__scaling__type": "longrope", "rope__scaling__attn_factor": 1.19,
+            "rope__scaling__original_context_length": 32} if long else {
+        "embedding_scale": 7.0, "residual_scale": 0.3, "logit_scale": 2.5}
+    m = Builder(name, "minicpm", 30, 2, 6, 2, 10, feed_forward_length=38, **keys)
+    m.embedding(tied=True, spread=0.3)
+    if long:
+        m.tensors["token_embd.weight"] *= 0.3
+        m.tensors["rope_factors_short.weight"] = m.rng.uniform(1.0, 1.5, 5)
+        m.tensors["rope_factors_long.weight"] = m.rng.uniform(2.0, 30.0, 5)
+    return plain_layers(m, 38)
+
+
 def afmoe(name):
     m = Builder(name, "afmoe", 30, 5, 4, 2, 12, feed_forward_length=38, attention__sliding_window=7,
                 leading_dense_block_count=1, expert_count=6, expert_used_count=2,
@@ -748,6 +763,7 @@ MODELS = {
     "seed-oss-f32": seed_oss,
     "arcee-f32": arcee,
     "dots1-f32": dots1, "bailingmoe2-f32": bailingmoe2, "internlm2-f32": internlm2,
+    "minicpm-f32": minicpm, "minicpm-long-f32": minicpm,
     "afmoe-f32": afmoe, "exaone-moe-f32": exaone_moe,
     "muse-glimmer-f32": muse_glimmer,
     "gemma3n-f32": gemma3n,

@@ -16,7 +16,7 @@ LATENT = {"deepseek2", "deepseek32", "glm-dsa", "mistral4"}
 INNER_EPS = 1e-6  # of their norms q_a and kv_a
 INTERLEAVED = LATENT | {"llama", "smollm3", "granite", "granitemoe", "glm4", "command-r",
                "cohere2", "ernie4_5", "ernie4_5-moe", "mistral3",
-               "llama4", "arcee", "muse-glimmer", "internlm2"}
+               "llama4", "arcee", "muse-glimmer", "internlm2", "minicpm"}
 # Architectures with an RMSNorm on every head of queries and keys.
 HEAD_NORMS = {"qwen3", "qwen3moe", "qwen3vl", "gemma3", "apertus", "glm4moe", "exaone4", "dots1",
               "afmoe", "exaone-moe", "muse-glimmer", "bailingmoe2"}
@@ -76,7 +76,7 @@ class Model:
             return inverse_frequencies(dims, self.key("rope.freq_base_swa", 10000.0)), 1.0
         if self.arch == "olmo2" and self.window(layer):
             return inverse_frequencies(dims, base), 1.0
-        if self.arch == "phi3" and self.has("rope_factors_long"):
+        if self.arch in ("phi3", "minicpm") and self.has("rope_factors_long"):
             original = self.key("rope.scaling.original_context_length")
             which = "long" if self.context > original else "short"
             factors = self.tensors[f"rope_factors_{which}.weight"]
@@ -301,14 +301,20 @@ class Model:
             x = x * np.float64(np.float32(np.sqrt(self.width)))
         if self.arch == "muse-glimmer":
             x = rms_norm(x, 1.0, self.eps)
-        return x * self.key("embedding_scale", 1.0)
+        return x * self.factor("embedding_scale")
+
+    def factor(self, name):
+        """1 where a file has none; the first files of MiniCPM do not say those of its 2.4B model."""
+        absent = {"embedding_scale": 12.0, "residual_scale": 1.4 / np.sqrt(self.layers),
+                  "logit_scale": self.width / 256} if self.arch == "minicpm" else {}
+        return self.key(name, absent.get(name, 1.0))
 
     def hidden(self, tokens):
         """(len(tokens), width): what the last norm makes."""
         if self.arch in recurrent.FAMILIES:
             return recurrent.hidden(self, tokens)
         x = self.embed(tokens)
-        scale = self.key("residual_scale", 1.0)
+        scale = self.factor("residual_scale")
         pre = self.arch not in ("olmo2", "exaone4")
         post = self.arch in ("gemma2", "gemma3", "glm4", "olmo2", "exaone4", "afmoe",
                              "muse-glimmer")
@@ -339,7 +345,7 @@ class Model:
         if self.arch in recurrent.FAMILIES:
             return recurrent.logits(self, tokens)
         x = self.linear(self.hidden(tokens), "output" if self.has("output") else "token_embd")
-        factor = self.key("logit_scale", 1.0)
+        factor = self.factor("logit_scale")
         x = x * factor if self.arch in PARALLEL | {"muse-glimmer"} else x / factor
         cap = self.key("final_logit_softcapping", 30.0 if self.arch == "gemma2" else 0.0)
         return cap * np.tanh(x / cap) if cap else x

@@ -30,7 +30,7 @@ if not os.environ.get("INFER_BIN"):
 LIMIT = 1e-10
 NAMES = list(from_transformers.MODELS | from_transformers.CHECKPOINTS)
 # What llama.cpp cannot compute, and configurations that it can in place of those that it takes to
-# be always the same (of Gemma's sizes the scale, of Mistral and Phi-3 no window, of DeepSeek's 27
+# be always the same (of Gemma's sizes the scale, of Mistral, Phi-3 and StarCoder2 no window, of DeepSeek's 27
 # layers that they are the Lite model's; it chooses Phi-3's factors by the context given to it).
 NOT_IN_LLAMA_CPP = {
     "qwen3moe-mixed": "it has no layers without experts there",
@@ -49,6 +49,7 @@ FOR_LLAMA_CPP = {
     "glm-dsa": {"index_head_dim": 64},
     "arcee": {"mlp_bias": False},
     "mistral": {"sliding_window": None},
+    "starcoder2": {"sliding_window": None},
     "gemma2": {"query_pre_attn_scalar": 10},
     "gemma3": {"query_pre_attn_scalar": 10},
     "phi3-short": {"max_position_embeddings": 512, "original_max_position_embeddings": 512},

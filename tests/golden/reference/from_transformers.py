@@ -79,6 +79,7 @@ CHECKPOINTS = {
     "mistral": ("MistralConfig", "llama", DENSE | {"sliding_window": 7, "head_dim": 8}),
     "mixtral": ("MixtralConfig", "llama",
                 DENSE | {"num_local_experts": 5, "num_experts_per_tok": 2}),
+    "starcoder2": ("Starcoder2Config", "starcoder2", DENSE | {"sliding_window": 7}),
     "qwen2": ("Qwen2Config", "qwen2", DENSE | {"rope_parameters": {
         **YARN, "factor": 4.0, "original_max_position_embeddings": 64}}),
     "qwen2moe": ("Qwen2MoeConfig", "qwen2moe", DENSE | {

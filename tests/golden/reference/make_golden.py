@@ -495,6 +495,24 @@ def minicpm(name):
     return plain_layers(m, 38)
 
 
+def starcoder2(name):
+    m = Builder(name, "starcoder2", 30, 2, 6, 2, 10, feed_forward_length=38,
+                attention__layer_norm_epsilon=1e-4, attention__sliding_window=21)
+    del m.metadata["starcoder2.attention.layer_norm_rms_epsilon"]
+    m.embedding(tied=True, spread=0.7)
+    m.bias("output_norm", m.width)
+    for layer in range(m.layers):
+        b = f"blk.{layer}."
+        m.attention(layer, bias="qkvo")
+        m.bias(b + "attn_norm", m.width)
+        m.norm(b + "ffn_norm", m.width)
+        m.bias(b + "ffn_norm", m.width)
+        for part, n, k in (("ffn_up", 38, m.width), ("ffn_down", m.width, 38)):
+            m.matrix(b + part, n, k)
+            m.bias(b + part, n)
+    return m
+
+
 def afmoe(name):
     m = Builder(name, "afmoe", 30, 5, 4, 2, 12, feed_forward_length=38, attention__sliding_window=7,
                 leading_dense_block_count=1, expert_count=6, expert_used_count=2,
@@ -763,7 +781,7 @@ MODELS = {
     "seed-oss-f32": seed_oss,
     "arcee-f32": arcee,
     "dots1-f32": dots1, "bailingmoe2-f32": bailingmoe2, "internlm2-f32": internlm2,
-    "minicpm-f32": minicpm, "minicpm-long-f32": minicpm,
+    "minicpm-f32": minicpm, "minicpm-long-f32": minicpm, "starcoder2-f32": starcoder2,
     "afmoe-f32": afmoe, "exaone-moe-f32": exaone_moe,
     "muse-glimmer-f32": muse_glimmer,
     "gemma3n-f32": gemma3n,

@@ -8,7 +8,7 @@ llama.cpp's converter.
 import numpy as np
 
 from . import gemma3n, gemma4, gguf, recurrent
-from .layers import (attention, choose, geglu, inverse_frequencies, layer_norm, rms_norm, rotate, route,
+from .layers import (attention, choose, geglu, gelu_tanh, inverse_frequencies, layer_norm, rms_norm, rotate, route,
                      sigmoid, swiglu, swiglu_oai, xielu, yarn_frequencies, yarn_magnitude)
 
 # Architectures whose converter permutes q and k (or whose RoPE pairs neighbours anyway).
@@ -22,6 +22,7 @@ HEAD_NORMS = {"qwen3", "qwen3moe", "qwen3vl", "gemma3", "apertus", "glm4moe", "e
               "afmoe", "exaone-moe", "muse-glimmer", "bailingmoe2"}
 # Architectures with a LayerNorm that attention and feed-forward share: they lie side by side.
 PARALLEL = {"command-r", "cohere2"}
+LAYER_NORMS = PARALLEL | {"starcoder2"}
 
 
 class Model:
@@ -34,7 +35,7 @@ class Model:
         self.layers = self.key("block_count") - self.key("nextn_predict_layers", 0)
         self.width = self.key("embedding_length")
         self.heads = self.key("attention.head_count")
-        other = self.arch in PARALLEL or self.arch.startswith("nemotron_h")
+        other = self.arch in LAYER_NORMS or self.arch.startswith("nemotron_h")
         self.eps = self.key("attention.layer_norm_epsilon" if other
                             else "attention.layer_norm_rms_epsilon")
         self.head_dim = self.key("attention.key_length", self.width // self.heads)
@@ -61,8 +62,9 @@ class Model:
         return y + self.tensors[name + ".bias"] if name + ".bias" in self.tensors else y
 
     def norm(self, x, name, eps=None):
-        normalised = layer_norm if self.arch in PARALLEL else rms_norm
-        return normalised(x, self.tensors[name + ".weight"], self.eps if eps is None else eps)
+        normalised = layer_norm if self.arch in LAYER_NORMS else rms_norm
+        y = normalised(x, self.tensors[name + ".weight"], self.eps if eps is None else eps)
+        return y + self.tensors.get(name + ".bias", 0.0)
 
     # Rotary position embedding.
 
@@ -234,6 +236,8 @@ class Model:
             settings = {name: self.metadata[f"xielu.{name}"][layer]
                         for name in ("alpha_p", "alpha_n", "beta", "eps")}
             return self.linear(xielu(self.linear(x, part("up")), **settings), part("down"))
+        if self.arch == "starcoder2":
+            return self.linear(gelu_tanh(self.linear(x, part("up"))), part("down"))
         if self.arch == "arcee":
             return self.linear(np.maximum(self.linear(x, part("up")), 0) ** 2, part("down"))
         if self.has(part("gate")):

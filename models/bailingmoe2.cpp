@@ -1,6 +1,8 @@
 // Ling 2.0 and Ring 2.0: fused q/k/v, an RMSNorm on every q and k head, half-split RoPE over part
 // of the head; leading layers without experts, then experts chosen by sigmoid from groups with a
 // bias on the choice, beside those that every token takes. Ling Team 2025.
+#include <algorithm>
+
 #include "engine/model/checkpoint.h"
 #include "engine/model/checkpoint_experts.h"
 #include "engine/model/checkpoint_rope.h"
@@ -46,13 +48,22 @@ void map_experts(CheckpointMap& m) {
   }
 }
 
+/// Ling 1T gives rotary_dim in place of a share. Programs disagree on what holds without both.
+void map_rope_width(CheckpointMap& m) {
+  const char* const share = "partial_rotary_factor";
+  if (m.config.has(share) || m.config.has(rope_section(m.config) + share)) return;
+  m.config.require(m.config.has("rotary_dim"), "no partial_rotary_factor");
+  const auto width = static_cast<double>(m.config.get_int("rotary_dim", 1, 1, 1 << 20));
+  const int64_t heads = m.config.need_int("num_attention_heads", 1, 4096);
+  const int64_t head = m.config.get_int(
+      "head_dim", m.config.need_int("hidden_size", 1, 1 << 20) / heads, 1, 1 << 20);
+  m.config.assume(share, width / static_cast<double>(std::max<int64_t>(1, head)));
+}
+
 void map(CheckpointMap& m) {
   m.tensors.also_named("word_embeddings.", "embed_tokens.");
+  map_rope_width(m);
   m.begin({.architecture = "bailingmoe2", .rope_base = 600000.0});
-  // Programs disagree on what holds without it.
-  m.config.require(m.config.has("partial_rotary_factor") ||
-                       m.config.has(rope_section(m.config) + "partial_rotary_factor"),
-                   "no partial_rotary_factor");
   m.config.require(m.config.get_bool("use_qk_norm", true), "use_qk_norm false");
   m.config.require(m.config.get_bool("use_rmsnorm", true), "use_rmsnorm false");
   m.config.require(!m.config.get_bool("norm_head", false), "norm_head");

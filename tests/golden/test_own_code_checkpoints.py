@@ -156,8 +156,8 @@ FAMILIES = {"bailingmoe2-f32": bailingmoe2, "internlm2-f32": internlm2, "llama-f
             "minicpm-long-f32": lambda *a, **k: minicpm("minicpm-long-f32", *a, **k)}
 
 
-def converted(name, tmp_path):
-    FAMILIES[name](tmp_path / "m")
+def converted(name, tmp_path, **changes):
+    FAMILIES[name](tmp_path / "m", **changes)
     done = infer("convert", tmp_path / "m", tmp_path / "out.gguf")
     assert done.returncode == 0, done.stderr
     return tmp_path / "out.gguf"
@@ -215,6 +215,12 @@ def test_what_cannot_be_had_is_named(name, changes, named, tmp_path):
     done = infer("plan", "-m", tmp_path / "m", "-c", "64")
     assert done.returncode == 3, done.stderr
     assert named in done.stderr
+
+
+def test_ling_with_a_width_in_place_of_a_share(tmp_path):
+    metadata, _ = gguf.read(converted("bailingmoe2-f32", tmp_path, partial_rotary_factor=None,
+                                      rotary_dim=6))
+    assert metadata["bailingmoe2.rope.dimension_count"] == 6
 
 
 def test_sparse_attention_of_minicpm_is_not_applied(tmp_path):

@@ -33,6 +33,9 @@ MODULES = {"attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v":
            "ffn_gate_shexp": "mlp.shared_experts.gate_proj",
            "ffn_up_shexp": "mlp.shared_experts.up_proj",
            "ffn_down_shexp": "mlp.shared_experts.down_proj"}
+# Of families that call them otherwise.
+OWN = {"starcoder2": {"ffn_up": "mlp.c_fc", "ffn_down": "mlp.c_proj"},
+       "bailingmoe2": {"attn_qkv": "attention.query_key_value", "attn_output": "attention.dense"}}
 EXPERTS = ("ffn_gate_exps", "ffn_up_exps", "ffn_down_exps")
 INTERLEAVED = {"llama", "smollm3", "granite", "granitemoe", "arcee", "mistral3"}
 CONFIG = {"peft_type": "LORA", "r": 3, "lora_alpha": 5, "target_modules": ["q_proj"], "bias": "none",
@@ -79,8 +82,8 @@ def as_peft(folder, model, adapter, before="model.", config=None, apart_experts=
         if part in ("attn_q", "attn_k") and model.arch in INTERLEAVED:
             b = apart(b, model.heads if part == "attn_q" else model.key("attention.head_count_kv"))
         if part in MODULES:
-            module = MODULES[part]
-            if part == "ffn_up" and name.replace("_up", "_gate") not in names:
+            module = (MODULES | OWN.get(model.arch, {}))[part]
+            if module == "mlp.up_proj" and name.replace("_up", "_gate") not in names:
                 module = "mlp.gate_up_proj"
             put(layer + module, a, b)
         elif apart_experts:
@@ -104,7 +107,8 @@ def as_peft(folder, model, adapter, before="model.", config=None, apart_experts=
 
 
 @pytest.mark.parametrize("name", ["llama", "qwen3", "granite", "mistral3", "phi3-short", "glm4", "gemma3",
-                                  "command-r", "deepseek2-v3", "mixtral", "qwen3moe", "gpt-oss"])
+                                  "command-r", "deepseek2-v3", "mixtral", "qwen3moe", "gpt-oss",
+                                  "bailingmoe2", "starcoder2"])
 def test_the_same_as_gguf(name, tmp_path):
     path = DATA / f"{name}-f32.gguf"
     model = Model(path)

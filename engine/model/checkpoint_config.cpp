@@ -6,6 +6,8 @@ namespace infer {
 namespace {
 
 constexpr std::string_view kWhole = "hf.config.";
+/// The text of InternVL in its own form.
+constexpr std::string_view kInternVlSection = "hf.config.llm_config.";
 /// Of drafters as vLLM's `speculators` writes them.
 constexpr std::string_view kLayerSection = "hf.config.transformer_layer_config.";
 
@@ -39,6 +41,7 @@ CheckpointConfig::CheckpointConfig(const Metadata& raw) : values_(raw) {
                        (values_.has("hf.config.text_config.model_type") &&
                         values_.has("hf.config.vision_feature_select_strategy"));
   prefix_ = section ? "hf.config.text_config." : std::string(kWhole);
+  if (values_.has("hf.config.llm_config.num_hidden_layers")) prefix_ = kInternVlSection;
   if (values_.has("hf.config.speculators_model_type")) {
     prefix_ = kLayerSection;
     // What the section lacks is said of the whole.
@@ -57,6 +60,9 @@ CheckpointConfig::CheckpointConfig(const Metadata& raw, const std::string& secti
 
 Result<std::string> checkpoint_class(const Metadata& raw) {
   INFER_TRY(const std::vector<std::string>* names, raw.get_strings("hf.config.architectures"));
+  if (names != nullptr && !names->empty() && names->front() == "InternVLChatModel") {
+    INFER_TRY(names, raw.get_strings("hf.config.llm_config.architectures"));
+  }
   if (names == nullptr || names->empty()) {
     return fail(StatusCode::bad_file, "{}: config.json: key 'architectures' is missing",
                 raw.source());

@@ -30,10 +30,17 @@ constexpr const char* kRoots[] = {"model.",
 constexpr const char* kOutside[] = {"lm_head.", "output.",   "classifier.", "score.",
                                     "head.",    "sentence.", "mtp."};
 /// What reads images and sound, of which texts need nothing.
-constexpr const char* kTowers[] = {"vision_tower.", "vision_model.",   "multi_modal_projector.",
-                                   "visual.",       "audio_tower.",    "embed_vision.",
-                                   "embed_audio.",  "vision_adapter.", "vision_projection.",
-                                   "connector."};
+constexpr const char* kTowers[] = {"vision_tower.",
+                                   "vision_model.",
+                                   "multi_modal_projector.",
+                                   "visual.",
+                                   "audio_tower.",
+                                   "embed_vision.",
+                                   "embed_audio.",
+                                   "vision_adapter.",
+                                   "vision_projection.",
+                                   "connector.",
+                                   "mlp1."};
 
 }  // namespace
 
@@ -69,8 +76,8 @@ std::string CheckpointTensors::full_name(const std::string& name) const {
   const bool outside =
       std::ranges::any_of(kOutside, [&](const char* prefix) { return name.starts_with(prefix); });
   if (!outside) return root_ + name;
-  return name.starts_with("lm_head.") && root_ == "language_model.model." ? "language_model." + name
-                                                                          : name;
+  const bool logits = name.starts_with("lm_head.") || name.starts_with("output.");
+  return logits && root_ == "language_model.model." ? "language_model." + name : name;
 }
 
 int32_t CheckpointTensors::find(const std::string& name) const {

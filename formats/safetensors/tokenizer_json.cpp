@@ -258,7 +258,8 @@ Result<TokenizerSpec> read_tokenizer(const std::string& directory, const Metadat
   INFER_TRY(const Json tokenizer_config, read_beside(directory, "tokenizer_config.json"));
   INFER_TRY(const Json special, read_beside(directory, "special_tokens_map.json"));
   int64_t vocab_size = 0;
-  for (const char* key : {"hf.config.text_config.vocab_size", "hf.config.vocab_size"}) {
+  for (const char* key : {"hf.config.text_config.vocab_size", "hf.config.llm_config.vocab_size",
+                          "hf.config.vocab_size"}) {
     INFER_TRY(const auto found, config.get_int(key, 0, kMaxTokens));
     if (found && vocab_size == 0) vocab_size = *found;
   }

@@ -12,7 +12,7 @@ import pytest
 np = pytest.importorskip("numpy")
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
 
-from tests.golden.reference import gguf  # noqa: E402
+from tests.golden.reference import gguf, safetensors  # noqa: E402
 from tests.golden.reference.model import nmse  # noqa: E402
 from tests.golden.test_head_checkpoints import write  # noqa: E402
 
@@ -156,10 +156,16 @@ FAMILIES = {"bailingmoe2-f32": bailingmoe2, "internlm2-f32": internlm2, "llama-f
             "minicpm-long-f32": lambda *a, **k: minicpm("minicpm-long-f32", *a, **k)}
 
 
+def convert(folder, tmp_path):
+    """(metadata, tensors) of the file that is made of it."""
+    done = infer("convert", folder, tmp_path / "out.gguf")
+    assert done.returncode == 0, done.stderr
+    return gguf.read(tmp_path / "out.gguf")
+
+
 def converted(name, tmp_path, **changes):
     FAMILIES[name](tmp_path / "m", **changes)
-    done = infer("convert", tmp_path / "m", tmp_path / "out.gguf")
-    assert done.returncode == 0, done.stderr
+    convert(tmp_path / "m", tmp_path)
     return tmp_path / "out.gguf"
 
 
@@ -221,6 +227,25 @@ def test_ling_with_a_width_in_place_of_a_share(tmp_path):
     metadata, _ = gguf.read(converted("bailingmoe2-f32", tmp_path, partial_rotary_factor=None,
                                       rotary_dim=6))
     assert metadata["bailingmoe2.rope.dimension_count"] == 6
+
+
+def test_internvl_in_its_own_form_is_its_text(tmp_path):
+    internlm2(tmp_path / "m")
+    d = Directory("internlm2-f32")
+    before = convert(tmp_path / "m", tmp_path)[1]
+    text = json.loads((tmp_path / "m" / "config.json").read_text())
+    tensors = safetensors.read(tmp_path / "m" / "model.safetensors")
+    seeing = {"language_model." + key: x for key, x in tensors.items()}
+    seeing |= {"vision_model.encoder.layers.0.ls1": d.left["output_norm.weight"],
+               "mlp1.0.weight": d.left["output_norm.weight"]}
+    write(tmp_path / "m" / "model.safetensors", seeing)
+    (tmp_path / "m" / "config.json").write_text(json.dumps(
+        {"architectures": ["InternVLChatModel"], "llm_config": text,
+         "vision_config": {"hidden_size": 8, "num_hidden_layers": 1}}))
+    metadata, after = convert(tmp_path / "m", tmp_path)
+    assert metadata["general.architecture"] == "internlm2"
+    assert after.keys() == before.keys()
+    assert all(np.array_equal(after[key], x) for key, x in before.items())
 
 
 def test_sparse_attention_of_minicpm_is_not_applied(tmp_path):

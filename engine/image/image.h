@@ -26,7 +26,8 @@ struct Image {
 /// - Transparency is dropped: a transparent pixel has the colour that is stored for it.
 /// - JPEG is decoded with the exact integer DCT and smooth upsampling. CMYK values are taken as
 ///   inverted, as Adobe's programs write them.
-/// - The orientation of EXIF data is applied. That of XMP data, or of a PNG file's text, is not read.
+/// - The orientation of EXIF data is applied. That of XMP data, or of a PNG file's text, is not
+/// read.
 /// - Colour profiles and gamma are not applied.
 /// - An animated WebP file gives its first frame on a black canvas.
 /// One thing differs: 16-bit grey keeps its high byte, as other 16-bit colours do, where Pillow

@@ -131,8 +131,8 @@ Status MappedSource::convert(const MappedTensor& tensor, const TensorView& view,
   const auto bad = std::ranges::find_if_not(values, [&](float v) { return holds(made, v); });
   if (!same && bad != values.end()) {
     return error(StatusCode::bad_file,
-                 "{}: tensor '{}': expected finite numbers that {} can hold, found {}", metadata_.source(),
-                 tensor.name, dtype_info(made).name, *bad);
+                 "{}: tensor '{}': expected finite numbers that {} can hold, found {}",
+                 metadata_.source(), tensor.name, dtype_info(made).name, *bad);
   }
   quant_traits(made).encode(values.data(), out, count);
   return {};

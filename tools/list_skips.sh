@@ -12,7 +12,7 @@ log=${1:-build/release/Testing/Temporary/LastTest.log}
 skips=$(grep -aE '^SKIPPED' "$log" | sort | uniq -c || true)
 if [ -z "$skips" ]; then echo "No test was skipped."; exit 0; fi
 
-peers='openai|anthropic|ollama|langchain_openai|ray(\.serve)?|torch|transformers|tokenizers|safetensors(\.torch)?|bitsandbytes|gguf|llama_cpp'
+peers='openai|anthropic|ollama|langchain_openai|ray(\.serve)?|torch|transformers|tokenizers|safetensors(\.torch)?|bitsandbytes|gguf|llama_cpp|PIL'
 allowed="could not import '($peers)'|the Python package ($peers) is missing"
 allowed+="|no Vulkan device|no such device here|SKIPPED: vulkan: |the device has no |no driver of Vulkan that compiles for absent AMD GPUs|the table of shaders is that of "
 allowed+="|(promtool|systemd-analyze) is not installed|this systemd-analyze cannot look at files"

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <vector>
 
 namespace infer::server {
@@ -40,31 +39,6 @@ std::optional<std::string> json_excess(std::string_view text) {
     }
   }
   return std::nullopt;
-}
-
-bool has_large_integer(std::string_view text) {
-  bool quoted = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quoted) {
-      if (c == '\\') ++i;
-      quoted = c != '"';
-      continue;
-    }
-    quoted = c == '"';
-    if (c != '-' && (c < '0' || c > '9')) continue;
-    const size_t end = std::min(text.find_first_not_of("+-.0123456789eE", i), text.size());
-    const std::string_view number = text.substr(i, end - i);
-    i = end - 1;
-    if (number.find_first_of(".eE") != std::string_view::npos) continue;
-    int64_t negative = 0;
-    uint64_t positive = 0;
-    const char* last = number.data() + number.size();
-    const std::errc failed = c == '-' ? std::from_chars(number.data(), last, negative).ec
-                                      : std::from_chars(number.data(), last, positive).ec;
-    if (failed == std::errc::result_out_of_range) return true;
-  }
-  return false;
 }
 
 Json parse_json(std::string_view text) {

@@ -13,8 +13,6 @@ using Json = nlohmann::ordered_json;
 
 /// Why a text may not be parsed: "it is nested deeper than 100 levels". Takes linear time.
 std::optional<std::string> json_excess(std::string_view text);
-/// Whether a text of JSON has a whole number that 64 bits do not hold. It is parsed as a float.
-bool has_large_integer(std::string_view text);
 /// A discarded value if the text is no JSON or may not be parsed.
 Json parse_json(std::string_view text);
 /// On one line; what is not UTF-8 is replaced.

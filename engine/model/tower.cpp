@@ -163,6 +163,26 @@ Result<std::vector<float>> read_table(const WeightSource& source, const std::str
   return values;
 }
 
+std::vector<float> read_class_places(HparamReader& r, const WeightSource& source, int64_t width,
+                                     int64_t patches) {
+  constexpr const char* kBias = "v.patch_embd.bias";
+  const auto read = [&](const char* name, int64_t places) -> std::vector<float> {
+    auto values = read_table(source, name, width, places);
+    if (values) return *std::move(values);
+    r.set_error(values.error());
+    return {};
+  };
+  std::vector<float> table = read("v.position_embd.weight", 1 + patches);
+  const std::vector<float> token = read("v.class_embd", 1);
+  std::vector<float> bias(static_cast<size_t>(width));
+  if (source.find(kBias) != nullptr) bias = read(kBias, 1);
+  if (!r.status().ok()) return {};
+  for (size_t i = 0; i < table.size(); ++i) {
+    table[i] += i < token.size() ? token[i] : bias[i % bias.size()];
+  }
+  return table;
+}
+
 Result<std::vector<float>> read_row(const WeightSource& source, const std::string& name,
                                     int64_t row) {
   const Weight* weight = source.find(name);

@@ -136,6 +136,12 @@ Result<std::unique_ptr<Tower>> read_tower(const WeightSource& source);
 Result<std::vector<float>> read_table(const WeightSource& source, const std::string& name,
                                       int64_t width, int64_t places);
 
+/// Learned places of a class token and of `patches` patches: [1 + patches][width]. The first has
+/// the token, "v.class_embd", added, the others the patches' bias where there is one. Failures stay
+/// in the reader.
+std::vector<float> read_class_places(HparamReader& r, const WeightSource& source, int64_t width,
+                                     int64_t patches);
+
 /// Row `row` of the source's matrix `name`, as float32. bad_file if there is none.
 Result<std::vector<float>> read_row(const WeightSource& source, const std::string& name,
                                     int64_t row);

@@ -49,7 +49,8 @@ class InternVl final : public Tower {
     tower_.usual_results = rows_of(tiles_.most);
     info_.takes_images = {3 * tower_.patch * tower_.patch, block_.width};
     info_.more_output_rows = tower_.merged * tower_.merged - 1;
-    read_places(r, source);
+    const int64_t across = side_ / tower_.patch;
+    table_ = read_class_places(r, source, block_.width, across * across);
   }
 
   Result<ImageSize> fit(ImageSize, int64_t) const override {
@@ -110,25 +111,6 @@ class InternVl final : public Tower {
   }
 
  private:
-  /// Learned places, the first one with the class token, the others with the patches' bias.
-  void read_places(HparamReader& r, const WeightSource& source) {
-    const int64_t across = side_ / tower_.patch;
-    const auto read = [&](const char* name, int64_t places) -> std::vector<float> {
-      auto values = read_table(source, name, block_.width, places);
-      if (values) return *std::move(values);
-      r.set_error(values.error());
-      return {};
-    };
-    table_ = read("v.position_embd.weight", 1 + across * across);
-    const std::vector<float> first = read("v.class_embd", 1);
-    const std::vector<float> bias = read("v.patch_embd.bias", 1);
-    if (!r.status().ok()) return;
-    const auto width = static_cast<size_t>(block_.width);
-    for (size_t i = 0; i < table_.size(); ++i) {
-      table_[i] += i < width ? first[i] : bias[i % width];
-    }
-  }
-
   /// Rows of a prompt.
   int64_t rows_of(int64_t tiles) const { return (tiles > 1 ? tiles + 1 : 1) * results_ + 2; }
 

@@ -42,7 +42,7 @@ class Llava final : public Tower {
     const int64_t across = side_ / tower_.patch;
     tower_.least_results = tower_.usual_results = tower_.picture_results = across * across;
     info_.takes_images = {3 * tower_.patch * tower_.patch, block_.width};
-    read_places(r, source);
+    table_ = read_class_places(r, source, block_.width, across * across);
   }
 
   Result<ImageSize> fit(ImageSize, int64_t) const override {
@@ -94,27 +94,6 @@ class Llava final : public Tower {
   }
 
  private:
-  /// Learned places, the first one with the class token, the others with the patches' bias if they
-  /// have one.
-  void read_places(HparamReader& r, const WeightSource& source) {
-    const int64_t across = side_ / tower_.patch;
-    const auto read = [&](const char* name, int64_t places) -> std::vector<float> {
-      auto values = read_table(source, name, block_.width, places);
-      if (values) return *std::move(values);
-      r.set_error(values.error());
-      return {};
-    };
-    table_ = read("v.position_embd.weight", 1 + across * across);
-    const std::vector<float> first = read("v.class_embd", 1);
-    std::vector<float> bias(static_cast<size_t>(block_.width));
-    if (source.find("v.patch_embd.bias") != nullptr) bias = read("v.patch_embd.bias", 1);
-    if (!r.status().ok()) return;
-    const auto width = static_cast<size_t>(block_.width);
-    for (size_t i = 0; i < table_.size(); ++i) {
-      table_[i] += i < width ? first[i] : bias[i % width];
-    }
-  }
-
   VisionBlock block_;
   int64_t side_ = 1;          ///< of the image, in pixels
   std::vector<float> table_;  ///< [1 + patches][width]

@@ -245,12 +245,12 @@ def test_large_whole_numbers_in_schemas_are_refused(service, path, change, field
     status, error = service.error(path, STORY | change)
     assert status == 400
     message = error if isinstance(error, str) else error["message"]
-    assert message == f"{field}: expected whole numbers of at most 64 bits in enum and const"
+    assert message == f"{field}: expected numbers of at most 64 bits in enum and const"
     assert isinstance(error, str) or error["param"] == field
 
 
 @pytest.mark.parametrize("schema, text", [
-    ({"const": 2**64 - 1}, "18446744073709551615"), ({"const": 1e30}, "1e+30"),
+    ({"const": 2**64 - 1}, "18446744073709551615"), ({"const": 1e18}, "1e+18"),
     ({"enum": ["10000000000000000000000000000001"]}, '"10000000000000000000000000000001"'),
     ({"type": "object", "properties": {"enum": {"type": "integer", "maximum": LARGE}}, "minProperties": 1}, ""),
 ])

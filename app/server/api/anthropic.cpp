@@ -306,7 +306,7 @@ void messages(const Call& call) {
   const auto most = fields.integer("max_tokens", 1, INT32_MAX);
   if (!most) fields.wrong("max_tokens", "a whole number");
   request.options.max_tokens = static_cast<int32_t>(*most);
-  read_generation(call, fields, request);
+  read_generation(fields, *call.model, request);
   request.options.stop = fields.texts("stop_sequences", kMostStops);
   std::erase(request.options.stop, "");
   const Json conversation = conversation_of(fields, request.one_call);

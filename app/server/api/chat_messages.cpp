@@ -225,7 +225,7 @@ void read_chat(const Call& call, Fields& fields, CompletionRequest& request) {
   if (const auto effort = fields.text("reasoning_effort")) variables["reasoning_effort"] = *effort;
   const Json tools = variables.value("tools", Json::array());
   const ToolChoice choice = read_tool_choice(fields);
-  force_tool(call, fields, choice, tools, request);
+  force_tool(fields, choice, tools, request);
   const bool continues = variables.value("continue_final_message", Json(false)) == true;
   const bool begins = !continues && variables.value("add_generation_prompt", Json(true)) != false;
   const std::vector<std::string> files = must(chat::take_images(variables["messages"]));

@@ -93,7 +93,7 @@ LlamaRequest read_llama_request(const Call& call, bool infill) {
   request.probabilities = options.logprobs > 0;
   request.tokens = fields.boolean("return_tokens").value_or(false);
   if (!request.probabilities && !request.tokens) options.logprobs = -1;
-  read_generation(call, fields, request.completion);
+  read_generation(fields, *call.model, request.completion);
   if (infill) {
     request.completion.prompts = {infill_prompt(read_infill(fields), options.max_tokens, engine)};
     request.prompts = {engine.detokenize(request.completion.prompts.front())};

@@ -7,6 +7,7 @@
 #include "platform/folders.h"
 #include "server/api/api.h"
 #include "server/api/chat_messages.h"
+#include "server/api/prompt_fields.h"
 #include "server/api/sampling_fields.h"
 #include "server/api/schema_fields.h"
 #include "server/api/vectors.h"
@@ -25,15 +26,15 @@ void read_options(const Call& call, Fields& fields, CompletionRequest& request) 
   if (const auto most = inner.integer("num_predict", -2, INT32_MAX)) {
     to.max_tokens = static_cast<int32_t>(std::max<int64_t>(*most, -1));
   }
-  read_generation(call, inner, request);
+  read_generation(inner, *call.model, request);
   for (const char* unused : {"num_ctx", "num_thread", "num_gpu", "num_batch", "num_keep"}) {
     inner.ignore(unused);
   }
   const Json* format = fields.find("format");
   if (format != nullptr && (format->is_object() || format->is_boolean())) {
-    hold_to_schema(call, "format", *format, request);
+    hold_to_schema("format", *format, request);
   } else if (format != nullptr && *format == "json") {
-    hold_to_schema(call, "format", {{"type", "object"}}, request);
+    hold_to_schema("format", {{"type", "object"}}, request);
   } else if (format != nullptr && *format != "") {
     fields.wrong("format", "json or a JSON schema");
   }

@@ -28,7 +28,7 @@ ChatRequest read_chat_request(const Call& call) {
   if (fields.boolean("logprobs").value_or(false)) {
     options.logprobs = static_cast<int32_t>(top.value_or(0));
   }
-  read_generation(call, fields, request.completion);
+  read_generation(fields, *call.model, request.completion);
   read_chat(call, fields, request.completion);
   options.prompt_logprobs = request.form.prompt_logprobs;
   check_prompt_logprobs(fields, "prompt_logprobs", request.completion);

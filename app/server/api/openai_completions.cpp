@@ -33,7 +33,7 @@ TextRequest read_text_request(const Call& call) {
       static_cast<int32_t>(fields.integer("max_tokens", -1, INT32_MAX).value_or(16));
   options.logprobs =
       static_cast<int32_t>(fields.integer("logprobs", 0, kMostLogprobs).value_or(-1));
-  read_generation(call, fields, request.completion);
+  read_generation(fields, *call.model, request.completion);
   const bool echo = fields.boolean("echo").value_or(false);
   request.echo_logprobs = echo ? options.logprobs : -1;
   options.prompt_logprobs = std::max(request.form.prompt_logprobs, request.echo_logprobs);

@@ -161,7 +161,7 @@ Json conversation_of(Fields& fields) {
 }
 
 /// `text.format`: what the text must match.
-void read_text_format(const Call& call, Fields& fields, CompletionRequest& request) {
+void read_text_format(Fields& fields, CompletionRequest& request) {
   const Json* text = fields.object("text");
   if (text == nullptr) return;
   Fields inner(*text, "text");
@@ -170,11 +170,11 @@ void read_text_format(const Call& call, Fields& fields, CompletionRequest& reque
   Fields described(*format, "text.format");
   const std::string type = described.text("type").value_or("text");
   if (type == "json_object") {
-    hold_to_schema(call, "text.format.type", {{"type", "object"}}, request);
+    hold_to_schema("text.format.type", {{"type", "object"}}, request);
   } else if (type == "json_schema") {
     const Json* schema = described.schema("schema");
     if (schema == nullptr) described.wrong("schema", "a JSON schema");
-    hold_to_schema(call, "text.format.schema", *schema, request);
+    hold_to_schema("text.format.schema", *schema, request);
   } else if (type != "text") {
     described.wrong("type", "text, json_object or json_schema");
   }
@@ -335,8 +335,8 @@ void responses(const Call& call) {
   if (const auto most = fields.integer("max_output_tokens", 1, INT32_MAX)) {
     request.options.max_tokens = static_cast<int32_t>(*most);
   }
-  read_generation(call, fields, request);
-  read_text_format(call, fields, request);
+  read_generation(fields, *call.model, request);
+  read_text_format(fields, request);
   const Json conversation = conversation_of(fields);
   Fields translated(conversation);
   read_chat(call, translated, request);

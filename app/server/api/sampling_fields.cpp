@@ -84,14 +84,14 @@ void read_biases(Fields& fields, const Engine& engine, SamplingOptions& sampling
 }
 
 /// {"type": "json_schema", "json_schema": {"schema": {…}}} and its shorter kin.
-void read_format(const Call& call, Fields& fields, CompletionRequest& request) {
+void read_format(Fields& fields, CompletionRequest& request) {
   const Json* format = fields.object("response_format");
   if (format == nullptr) return;
   Fields inner(*format, fields.path_of("response_format"));
   const std::string type = inner.text("type").value_or("text");
   if (type == "text") return;
   if (type == "json_object" && !inner.has("schema")) {
-    return hold_to_schema(call, inner.path_of("type"), {{"type", "object"}}, request);
+    return hold_to_schema(inner.path_of("type"), {{"type", "object"}}, request);
   }
   if (type != "json_object" && type != "json_schema") {
     inner.wrong("type", "text, json_object or json_schema");
@@ -104,13 +104,12 @@ void read_format(const Call& call, Fields& fields, CompletionRequest& request) {
     path = description.path_of("schema");
   }
   if (schema == nullptr) inner.wrong("json_schema", "an object with a schema");
-  hold_to_schema(call, path, *schema, request);
+  hold_to_schema(path, *schema, request);
 }
 
 }  // namespace
 
-void read_generation(const Call& call, Fields& fields, CompletionRequest& request) {
-  const ServedModel& model = *call.model;
+void read_generation(Fields& fields, const ServedModel& model, CompletionRequest& request) {
   GenerateOptions& options = request.options;
 #define INFER_SAMPLING(type, name, preset, low, high, ...) \
   read_sampler<type>(fields, #name, low, high, options.sampling.name);
@@ -124,9 +123,9 @@ void read_generation(const Call& call, Fields& fields, CompletionRequest& reques
   read_biases(fields, model.engine(), options.sampling);
   options.stop = fields.texts("stop", kMostStops);
   std::erase(options.stop, "");
-  read_format(call, fields, request);
+  read_format(fields, request);
   if (const Json* schema = fields.schema("json_schema")) {
-    hold_to_schema(call, fields.path_of("json_schema"), *schema, request);
+    hold_to_schema(fields.path_of("json_schema"), *schema, request);
   }
   if (const auto grammar = fields.text("grammar"); grammar && *grammar != "") {
     options.grammar = *grammar;

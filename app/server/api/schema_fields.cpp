@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "server/json.h"
+#include "server/api/problem.h"
 
 namespace infer::server {
 namespace {
@@ -44,11 +44,9 @@ bool may_name_rounded(const Json& schema) {
 
 }  // namespace
 
-void hold_to_schema(const Call& call, const std::string& field, const Json& schema,
-                    CompletionRequest& request) {
-  if (may_name_rounded(schema) && has_large_integer(call.exchange->request().body)) {
-    throw Problem(400, field + ": expected whole numbers of at most 64 bits in enum and const",
-                  field);
+void hold_to_schema(const std::string& field, const Json& schema, CompletionRequest& request) {
+  if (may_name_rounded(schema)) {
+    throw Problem(400, field + ": expected numbers of at most 64 bits in enum and const", field);
   }
   request.options.json_schema = write_json(schema);
   request.constraint_field = field;

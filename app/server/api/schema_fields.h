@@ -3,14 +3,14 @@
 
 #include <string>
 
-#include "server/api/api.h"
+#include "server/generation/completion.h"
+#include "server/json.h"
 
 namespace infer::server {
 
 /// Holds the answer to a schema. `field`: its path in the request, for messages. Throws Problem if
 /// it names values that the server did not read as they were sent.
-void hold_to_schema(const Call& call, const std::string& field, const Json& schema,
-                    CompletionRequest& request);
+void hold_to_schema(const std::string& field, const Json& schema, CompletionRequest& request);
 
 /// Makes the references of a schema that is part of another one refer to the same places there.
 /// `at`: where it is, as a JSON pointer behind "#".

@@ -91,7 +91,7 @@ Json allowed_tools(Fields& fields, const ToolChoice& choice, const Json& tools) 
   return kept;
 }
 
-void force_tool(const Call& call, Fields& fields, const ToolChoice& choice, const Json& tools,
+void force_tool(Fields& fields, const ToolChoice& choice, const Json& tools,
                 CompletionRequest& request) {
   if (choice.mode != ToolChoice::Mode::required) return;
   if (tools.empty()) fields.wrong("tools", "at least one tool, since tool_choice requires a call");
@@ -100,7 +100,7 @@ void force_tool(const Call& call, Fields& fields, const ToolChoice& choice, cons
       const Json& function = tool["function"];
       if (!choice.function.empty() && function["name"] != choice.function) continue;
       request.forced = function["name"];
-      hold_to_schema(call, "tools", arguments_schema(function), request);
+      hold_to_schema("tools", arguments_schema(function), request);
       return;
     }
     fields.wrong("tool_choice", "the name of a function in tools");
@@ -117,7 +117,7 @@ void force_tool(const Call& call, Fields& fields, const ToolChoice& choice, cons
                    {"additionalProperties", false}});
   }
   request.forced = "*";
-  hold_to_schema(call, "tools", {{"anyOf", std::move(any)}}, request);
+  hold_to_schema("tools", {{"anyOf", std::move(any)}}, request);
 }
 
 }  // namespace infer::server

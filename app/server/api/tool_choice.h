@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "server/api/api.h"
+#include "server/api/fields.h"
+#include "server/generation/completion.h"
 
 namespace infer::server {
 
@@ -25,7 +26,7 @@ Json allowed_tools(Fields& fields, const ToolChoice& choice, const Json& tools);
 
 /// If a call is required, what is generated must be its JSON. `tools`: those that may be called,
 /// checked. Throws Problem.
-void force_tool(const Call& call, Fields& fields, const ToolChoice& choice, const Json& tools,
+void force_tool(Fields& fields, const ToolChoice& choice, const Json& tools,
                 CompletionRequest& request);
 
 }  // namespace infer::server

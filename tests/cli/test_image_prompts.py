@@ -102,7 +102,7 @@ def test_images_of_a_form_that_no_model_takes(tmp_path):
     from tests.golden.reference import png
     path = tmp_path / "line.png"
     path.write_bytes(png.encode(numpy.zeros((1, 201, 3), numpy.uint8)))
-    refused(2, "Say", *SEEING, "--image", path, says="line.png")
+    refused(3, "Say", *SEEING, "--image", path, says="line.png")
     path.write_bytes(png.encode(numpy.zeros((1, 200, 3), numpy.uint8)))
     assert answer("Say", "--image", path)["tokens"]
 

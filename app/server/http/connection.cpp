@@ -502,7 +502,7 @@ void Connection::end_answer() {
   peer_timer_.cancel();
   if (answer_ != nullptr) answer_->watch({});
   forget_answer();
-  if (!keep_alive_ || shared_.draining) return end_connection();
+  if (!keep_alive_) return end_connection();
   read_request(false);
 }
 

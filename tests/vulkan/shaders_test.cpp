@@ -122,6 +122,7 @@ TEST_CASE("every specialisation constant of a shader has a field") {
       {"near_largest", by_id(NearLargestConstants()).size()},
       {"repack", by_id(RepackConstants()).size()},
       {"scan", by_id(ScanConstants()).size()},
+      {"select_slots", by_id(SelectSlotsConstants()).size()},
       {"causal_conv", by_id(CausalConvConstants()).size()},
       {"text_attention", by_id(TextAttentionConstants()).size()},
       {"to_half", by_id(WorkgroupConstants()).size()},

@@ -192,7 +192,7 @@ TEST_CASE("attention: no barrier before chunks are merged can be left out") {
       "", 4, {1, 32, 64}, DType::f16, 60};  // a chunk: a block merges its own
   const Steps steps = in_turn(setup, kSequences, 1);
   const std::vector<float> expected = run_on(setup, 16, steps);
-  const std::vector<int> lines = barriers_of("backends/cuda/device/merge.h");
+  const std::vector<int> lines = barriers_of("backends/cuda/device/arrival.h");
   REQUIRE(lines.size() == 2);
   test::cuda_driver().leave_out("attention_4_1", lines[0]);
   CHECK(run_on(setup, 16, steps) != expected);

@@ -13,7 +13,8 @@ import numpy as np
 
 from . import gguf, head, recurrent
 from .builder import LONG, TOKENS, VOCABULARY, Builder
-from .make_heads import HEADS, add_heads, glm4moe_block, mimo2_attention
+from .make_experts import afmoe, bailingmoe2, dots1, exaone_moe, glm4moe, minimax_m2
+from .make_heads import HEADS, add_heads, mimo2_attention
 from .make_recurrent import falcon_h1, granitehybrid, kimi_linear, lfm2, nemotron_h, qwen35
 from .model import Model
 
@@ -415,65 +416,6 @@ def apertus(name):
     return m
 
 
-def glm4moe(name):
-    """The last block predicts further tokens."""
-    m = Builder(name, "glm4moe", 30, 4, 6, 2, 12, feed_forward_length=38, rope__dimension_count=6,
-                leading_dense_block_count=1, nextn_predict_layers=1, expert_count=6,
-                expert_used_count=2, expert_feed_forward_length=14, expert_shared_count=1,
-                expert_weights_scale=1.5, expert_weights_norm=True, expert_gating_func=2)
-    m.embedding()
-    for layer in range(m.layers):
-        glm4moe_block(m, layer)
-    return m
-
-
-def dots1(name):
-    m = Builder(name, "dots1", 30, 3, 4, 2, 12, feed_forward_length=38,
-                leading_dense_block_count=1, expert_count=6, expert_used_count=2,
-                expert_feed_forward_length=14, expert_shared_count=2, expert_weights_scale=1.5,
-                expert_weights_norm=True, expert_gating_func=2)
-    m.embedding()
-    for layer in range(m.layers):
-        b = f"blk.{layer}."
-        m.attention(layer)
-        m.norm(b + "attn_q_norm", m.head_dim)
-        m.norm(b + "attn_k_norm", m.head_dim)
-        if layer == 0:
-            m.feed_forward(layer, 38)
-            continue
-        m.norm(b + "ffn_norm", m.width)
-        m.experts(layer, 6, 14)
-        m.bias(b + "exp_probs_b", 6, spread=0.1)
-        m.feed_forward(layer, 28, norms=False, suffix="_shexp")
-    return m
-
-
-def bailingmoe2(name):
-    """Experts in groups; the width of those that every token takes is theirs apart."""
-    m = Builder(name, "bailingmoe2", 40, 3, 4, 2, 10, feed_forward_length=38,
-                rope__dimension_count=6, rope__freq_base=6e5, leading_dense_block_count=1,
-                expert_count=8, expert_used_count=3, expert_group_count=4,
-                expert_group_used_count=2, expert_feed_forward_length=14, expert_shared_count=2,
-                expert_shared_feed_forward_length=14, expert_weights_scale=2.5,
-                expert_weights_norm=True, expert_gating_func=2)
-    m.embedding()
-    for layer in range(m.layers):
-        b = f"blk.{layer}."
-        m.norm(b + "attn_norm", m.width)
-        m.matrix(b + "attn_qkv", (4 + 2 * 2) * 10, m.width, gain=1.5)
-        m.matrix(b + "attn_output", m.width, 4 * 10)
-        m.norm(b + "attn_q_norm", m.head_dim)
-        m.norm(b + "attn_k_norm", m.head_dim)
-        if layer == 0:
-            m.feed_forward(layer, 38)
-            continue
-        m.norm(b + "ffn_norm", m.width)
-        m.experts(layer, 8, 14)
-        m.bias(b + "exp_probs_b", 8, spread=0.1)
-        m.feed_forward(layer, 28, norms=False, suffix="_shexp")
-    return m
-
-
 def internlm2(name):
     m = Builder(name, "internlm2", 36, 2, 6, 2, 6, feed_forward_length=38, rope__freq_base=1e6)
     m.embedding()
@@ -510,53 +452,6 @@ def starcoder2(name):
         for part, n, k in (("ffn_up", 38, m.width), ("ffn_down", m.width, 38)):
             m.matrix(b + part, n, k)
             m.bias(b + part, n)
-    return m
-
-
-def afmoe(name):
-    m = Builder(name, "afmoe", 30, 5, 4, 2, 12, feed_forward_length=38, attention__sliding_window=7,
-                leading_dense_block_count=1, expert_count=6, expert_used_count=2,
-                expert_feed_forward_length=14, expert_shared_count=2, expert_weights_scale=1.5,
-                expert_weights_norm=True, expert_gating_func=2)
-    m.embedding(spread=0.2)
-    for layer in range(m.layers):
-        b = f"blk.{layer}."
-        m.attention(layer)
-        m.norm(b + "attn_q_norm", m.head_dim)
-        m.norm(b + "attn_k_norm", m.head_dim)
-        m.matrix(b + "attn_gate", m.heads * m.head_dim, m.width)
-        m.norm(b + "post_attention_norm", m.width)
-        m.norm(b + "post_ffw_norm", m.width)
-        if layer == 0:
-            m.feed_forward(layer, 38)
-            continue
-        m.norm(b + "ffn_norm", m.width)
-        m.experts(layer, 6, 14)
-        m.bias(b + "exp_probs_b", 6, spread=0.1)
-        m.feed_forward(layer, 28, norms=False, suffix="_shexp")
-    return m
-
-
-def exaone_moe(name):
-    """The last layer always sees everything."""
-    m = Builder(name, "exaone-moe", 30, 6, 4, 2, 10, feed_forward_length=38,
-                attention__sliding_window=7, leading_dense_block_count=1, expert_count=6,
-                expert_used_count=2, expert_feed_forward_length=14, expert_shared_count=1,
-                expert_weights_scale=2.5, expert_weights_norm=True, expert_gating_func=2,
-                attention__sliding_window_pattern=[True, True, True, False, True, False])
-    m.embedding()
-    for layer in range(m.layers):
-        b = f"blk.{layer}."
-        m.attention(layer)
-        m.norm(b + "attn_q_norm", m.head_dim)
-        m.norm(b + "attn_k_norm", m.head_dim)
-        if layer == 0:
-            m.feed_forward(layer, 38)
-            continue
-        m.norm(b + "ffn_norm", m.width)
-        m.experts(layer, 6, 14)
-        m.bias(b + "exp_probs_b", 6, spread=0.1)
-        m.feed_forward(layer, 14, norms=False, suffix="_shexp")
     return m
 
 
@@ -606,22 +501,6 @@ def mimo2(name):
         m.bias(f"blk.{layer}.exp_probs_b", 6, spread=0.1)
     parts = [m.tensors.pop(f"blk.2.attn_{part}.weight") for part in "qkv"]
     m.tensors["blk.2.attn_qkv.weight"] = np.concatenate(parts)
-    return m
-
-
-def minimax_m2(name):
-    m = Builder(name, "minimax-m2", 30, 2, 6, 2, 12, feed_forward_length=14,
-                rope__dimension_count=6, expert_count=6, expert_used_count=2,
-                expert_feed_forward_length=14, expert_gating_func=2)
-    m.embedding()
-    for layer in range(m.layers):
-        b = f"blk.{layer}."
-        m.attention(layer)
-        m.norm(b + "attn_q_norm", m.heads * m.head_dim)
-        m.norm(b + "attn_k_norm", m.kv_heads * m.head_dim)
-        m.norm(b + "ffn_norm", m.width)
-        m.experts(layer, 6, 14)
-        m.bias(b + "exp_probs_b", 6, spread=0.1)
     return m
 
 

@@ -1,0 +1,125 @@
+"""Tiny models of families whose experts are chosen by sigmoid, for make_golden.py."""
+
+from .builder import Builder
+from .make_heads import glm4moe_block
+
+
+def shared_experts(m, layer, experts, width, shared):
+    """Experts with a bias on the choice, beside those that every token takes."""
+    m.norm(f"blk.{layer}.ffn_norm", m.width)
+    m.experts(layer, experts, width)
+    m.bias(f"blk.{layer}.exp_probs_b", experts, spread=0.1)
+    m.feed_forward(layer, shared * width, norms=False, suffix="_shexp")
+
+
+def glm4moe(name):
+    """The last block predicts further tokens."""
+    m = Builder(name, "glm4moe", 30, 4, 6, 2, 12, feed_forward_length=38, rope__dimension_count=6,
+                leading_dense_block_count=1, nextn_predict_layers=1, expert_count=6,
+                expert_used_count=2, expert_feed_forward_length=14, expert_shared_count=1,
+                expert_weights_scale=1.5, expert_weights_norm=True, expert_gating_func=2)
+    m.embedding()
+    for layer in range(m.layers):
+        glm4moe_block(m, layer)
+    return m
+
+
+def dots1(name):
+    m = Builder(name, "dots1", 30, 3, 4, 2, 12, feed_forward_length=38,
+                leading_dense_block_count=1, expert_count=6, expert_used_count=2,
+                expert_feed_forward_length=14, expert_shared_count=2, expert_weights_scale=1.5,
+                expert_weights_norm=True, expert_gating_func=2)
+    m.embedding()
+    for layer in range(m.layers):
+        b = f"blk.{layer}."
+        m.attention(layer)
+        m.norm(b + "attn_q_norm", m.head_dim)
+        m.norm(b + "attn_k_norm", m.head_dim)
+        if layer == 0:
+            m.feed_forward(layer, 38)
+            continue
+        shared_experts(m, layer, 6, 14, 2)
+    return m
+
+
+def bailingmoe2(name):
+    """Experts in groups; the width of those that every token takes is theirs apart."""
+    m = Builder(name, "bailingmoe2", 40, 3, 4, 2, 10, feed_forward_length=38,
+                rope__dimension_count=6, rope__freq_base=6e5, leading_dense_block_count=1,
+                expert_count=8, expert_used_count=3, expert_group_count=4,
+                expert_group_used_count=2, expert_feed_forward_length=14, expert_shared_count=2,
+                expert_shared_feed_forward_length=14, expert_weights_scale=2.5,
+                expert_weights_norm=True, expert_gating_func=2)
+    m.embedding()
+    for layer in range(m.layers):
+        b = f"blk.{layer}."
+        m.norm(b + "attn_norm", m.width)
+        m.matrix(b + "attn_qkv", (4 + 2 * 2) * 10, m.width, gain=1.5)
+        m.matrix(b + "attn_output", m.width, 4 * 10)
+        m.norm(b + "attn_q_norm", m.head_dim)
+        m.norm(b + "attn_k_norm", m.head_dim)
+        if layer == 0:
+            m.feed_forward(layer, 38)
+            continue
+        shared_experts(m, layer, 8, 14, 2)
+    return m
+
+
+def minimax_m2(name):
+    m = Builder(name, "minimax-m2", 30, 2, 6, 2, 12, feed_forward_length=14,
+                rope__dimension_count=6, expert_count=6, expert_used_count=2,
+                expert_feed_forward_length=14, expert_gating_func=2)
+    m.embedding()
+    for layer in range(m.layers):
+        b = f"blk.{layer}."
+        m.attention(layer)
+        m.norm(b + "attn_q_norm", m.heads * m.head_dim)
+        m.norm(b + "attn_k_norm", m.kv_heads * m.head_dim)
+        m.norm(b + "ffn_norm", m.width)
+        m.experts(layer, 6, 14)
+        m.bias(b + "exp_probs_b", 6, spread=0.1)
+    return m
+
+
+def afmoe(name):
+    m = Builder(name, "afmoe", 30, 5, 4, 2, 12, feed_forward_length=38, attention__sliding_window=7,
+                leading_dense_block_count=1, expert_count=6, expert_used_count=2,
+                expert_feed_forward_length=14, expert_shared_count=2, expert_weights_scale=1.5,
+                expert_weights_norm=True, expert_gating_func=2)
+    m.embedding(spread=0.2)
+    for layer in range(m.layers):
+        b = f"blk.{layer}."
+        m.attention(layer)
+        m.norm(b + "attn_q_norm", m.head_dim)
+        m.norm(b + "attn_k_norm", m.head_dim)
+        m.matrix(b + "attn_gate", m.heads * m.head_dim, m.width)
+        m.norm(b + "post_attention_norm", m.width)
+        m.norm(b + "post_ffw_norm", m.width)
+        if layer == 0:
+            m.feed_forward(layer, 38)
+            continue
+        shared_experts(m, layer, 6, 14, 2)
+    return m
+
+
+def exaone_moe(name):
+    """The last layer always sees everything."""
+    m = Builder(name, "exaone-moe", 30, 6, 4, 2, 10, feed_forward_length=38,
+                attention__sliding_window=7, leading_dense_block_count=1, expert_count=6,
+                expert_used_count=2, expert_feed_forward_length=14, expert_shared_count=1,
+                expert_weights_scale=2.5, expert_weights_norm=True, expert_gating_func=2,
+                attention__sliding_window_pattern=[True, True, True, False, True, False])
+    m.embedding()
+    for layer in range(m.layers):
+        b = f"blk.{layer}."
+        m.attention(layer)
+        m.norm(b + "attn_q_norm", m.head_dim)
+        m.norm(b + "attn_k_norm", m.head_dim)
+        if layer == 0:
+            m.feed_forward(layer, 38)
+            continue
+        m.norm(b + "ffn_norm", m.width)
+        m.experts(layer, 6, 14)
+        m.bias(b + "exp_probs_b", 6, spread=0.1)
+        m.feed_forward(layer, 14, norms=False, suffix="_shexp")
+    return m

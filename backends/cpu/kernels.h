@@ -25,6 +25,9 @@ class ThreadPool;
 
 namespace infer::cpu {
 
+/// Rows of up to so many floats are multiplied sixteen at a time, if there are as many.
+inline constexpr int64_t kShortRow = 64;
+
 /// Float32 vector functions of one instruction set. Their arguments need no alignment.
 struct VecOps {
   /// y[c·pitch + r] = Σ w[r·stride + i]·x[c][i] over 0 ≤ i < n for 0 ≤ r < rows, 0 ≤ c < columns.

@@ -10,8 +10,8 @@
 namespace infer::cpu {
 namespace {
 
-/// Rows of a group where rows are decoded.
-constexpr int64_t kDecodedRows = 4;
+/// Rows of a group of floats, or of decoded ones.
+int64_t float_rows(int64_t k) { return k <= kShortRow ? 16 : 4; }
 
 /// Whether `columns` columns are multiplied with such weights as they lie in the file.
 bool read_in_place(const VecOps& vec, DType type, int64_t columns) {
@@ -69,13 +69,13 @@ void ask_for(std::span<const Target> targets, int64_t first, int64_t rows) {
 Product Product::choose(const CpuContext& context, const TensorDesc& w) {
   const RowKernel* kernel = context.exact ? nullptr : context.row_kernel(w.type);
   return {kernel,
-          {w, kernel == nullptr ? kDecodedRows : kernel->rows},
+          {w, kernel == nullptr ? float_rows(w.shape[0]) : kernel->rows},
           kernel != nullptr && context.repack && w.shape[1] * 2 >= kernel->rows};
 }
 
 int64_t Product::thread_scratch() const {
   if (packed) return 0;
-  return round_up<int64_t>(kernel == nullptr ? kDecodedRows * k() * 4 : layout.group_bytes(), 64);
+  return round_up<int64_t>(kernel == nullptr ? layout.rows * k() * 4 : layout.group_bytes(), 64);
 }
 
 void decode_row(const VecOps& vec, DType type, const std::byte* w, float* out, int64_t n) {
@@ -141,6 +141,8 @@ void Product::run(const CpuContext& context, const TensorRef& w, int64_t matrix,
 
 int64_t Product::columns(int64_t rows) const {
   if (quantised()) return PanelSet::width(k(), rows);
+  // Short rows are computed faster than their results are stored, which long pieces make faster.
+  if (k() <= kShortRow) return 16;
   return std::clamp<int64_t>(columns_cache() / (4 * k()) / 12 * 12, 12, kMaxColumns / 12 * 12);
 }
 

@@ -37,6 +37,29 @@ void reference(const RefCall& call) {
   }
 }
 
+/// Rows of few elements, as the second matrices of adapters have, with a sum behind them.
+void short_cases(std::vector<OpCase>& all) {
+  constexpr int64_t kWide = 50;
+  for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
+    for (const int64_t k : {4, 16, 24, 64}) {
+      for (const int64_t rows : {1, 3, 33}) {
+        OpCase c;
+        c.name = std::string(dtype_info(type).ident) + " product of " + std::to_string(k) +
+                 " and sum rows " + std::to_string(rows);
+        c.rows = rows;
+        c.tolerance = quantised_tolerance(type);
+        c.build = [type, k](CaseBuilder& b) {
+          const ValueId residual = b.activations(kWide);
+          const ValueId w = b.weight(type, k, kWide);
+          const ValueId y = b.graph().add(op::Matmul{}, {b.activations(k), w, kNoValue, kNoValue});
+          b.graph().output(b.graph().add(op::Add{0.5f}, {residual, y}));
+        };
+        all.push_back(std::move(c));
+      }
+    }
+  }
+}
+
 /// What devices may compute as one: a norm before products of several types, an activation of two
 /// products or a sum with a residual behind them.
 void fused_cases(int64_t rows, std::vector<OpCase>& all) {
@@ -99,6 +122,7 @@ void cases(std::vector<OpCase>& all) {
       }
     }
   }
+  short_cases(all);
   for (const int64_t rows : {1, 3, 33}) fused_cases(rows, all);
 }
 

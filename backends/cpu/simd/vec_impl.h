@@ -161,11 +161,67 @@ void dot_strip(const typename From::Stored* w, int64_t stride, int64_t n, const 
   }
 }
 
+/// Lane L of Lanes::sum(), of kW rows and C columns at once: lanes are added by halves.
+/// turned: element i of the rows at i·kLanes.
+template <int kStep, int C>
+[[gnu::always_inline]] inline void add_lanes(const float* turned, int64_t n, const float* const* x,
+                                             int64_t lane, F* sums) {
+  if constexpr (kStep == kLanes) {
+    for (int c = 0; c < C; ++c) sums[c] = F::zero();
+    for (int64_t i = lane; i < n; i += kLanes) {
+      const F rows = F::load(turned + i * kLanes);
+      for (int c = 0; c < C; ++c) sums[c] = fma(rows, F::set(x[c][i]), sums[c]);
+    }
+  } else {
+    F others[C];
+    add_lanes<2 * kStep, C>(turned, n, x, lane, sums);
+    add_lanes<2 * kStep, C>(turned, n, x, lane + kStep, others);
+    for (int c = 0; c < C; ++c) sums[c] = sums[c] + others[c];
+  }
+}
+
+/// dot_rows() of kLanes rows that were turned, whose lanes are the rows.
+template <int C>
+void dot_turned(const float* turned, int64_t n, const float* const* x, float* y, int64_t pitch) {
+  for (int p = 0; p < kParts; ++p) {
+    F sums[C];
+    add_lanes<1, C>(turned + p * kW, n, x, 0, sums);
+    for (int c = 0; c < C; ++c) sums[c].store(y + c * pitch + p * kW);
+  }
+}
+
+/// kLanes short rows: a sum across a vector takes longer than the products of such a row.
+template <typename From>
+void dot_short(const typename From::Stored* w, int64_t stride, int64_t n, const float* const* x,
+               int64_t columns, float* y, int64_t pitch) {
+  float turned[kShortRow * kLanes];
+  for (int64_t i = 0; i < n; i += kW) {
+    for (int64_t r = 0; r < kLanes; r += kW) {
+      float rows[kW * kW];
+      for (int64_t j = 0; j < kW; ++j) {
+        load_weights<From>(w + (r + j) * stride + i, n - i).store(rows + j * kW);
+      }
+      F::transpose(rows, kW, turned + i * kLanes + r, kLanes);
+    }
+  }
+  constexpr int kAtOnce = kW == 16 ? 4 : 2;
+  int64_t c = 0;
+  for (; c + kAtOnce <= columns; c += kAtOnce) {
+    dot_turned<kAtOnce>(turned, n, x + c, y + c * pitch, pitch);
+  }
+  for (; c < columns; ++c) dot_turned<1>(turned, n, x + c, y + c * pitch, pitch);
+}
+
 template <typename From>
 void dot_rows_of(const void* weights, int64_t stride, int64_t rows, int64_t n,
                  const float* const* x, int64_t columns, float* y, int64_t pitch) {
   const auto* w = static_cast<const typename From::Stored*>(weights);
   int64_t r = 0;
+  if (n <= kShortRow && columns > 2) {
+    for (; r + kLanes <= rows; r += kLanes) {
+      dot_short<From>(w + r * stride, stride, n, x, columns, y + r, pitch);
+    }
+  }
   // One or two columns wait for the weights, which come faster from memory in one stream than in
   // four.
   if (columns > 2) {

@@ -216,8 +216,10 @@ Result<Conversation::Prompt> Conversation::prompt(const GenerateOptions& options
   return tl::unexpected(
       Status(StatusCode::does_not_fit,
              fmt::format("{} {} tokens, and the context holds {}",
-                         alone ? "the message is too long: with it the model is given"
-                               : "the context is full: the messages have",
+                         alone && continues_
+                             ? "the answer has filled the context: with it the model is given"
+                         : alone ? "the message is too long: with it the model is given"
+                                 : "the context is full: the messages have",
                          prompt.length, context)));
 }
 

@@ -91,7 +91,7 @@ App::App(Window& window, AppOptions options)
       models_(engine_, toasts_),
       jobs_(engine_, toasts_, [this] { window_.wake(); }),
       chat_pane_(chat_, fonts_, [this] { window_.wake(); }),
-      models_pane_(library_, models_, settings_, [this] { window_.wake(); }),
+      models_pane_(library_, models_, settings_, options_.built_in, [this] { window_.wake(); }),
       insight_pane_(engine_, models_, chat_, jobs_, metrics_),
       tools_pane_(jobs_, models_),
       settings_pane_(settings_, models_, chat_) {
@@ -100,13 +100,14 @@ App::App(Window& window, AppOptions options)
   for (const std::string& problem : settings_.problems()) toasts_.fail(problem);
   seen_ = settings_.get();
   models_.options() = load_options(seen_);
-  set_chat_defaults();
+  chat_.set_defaults(seen_.system_prompt, chat_settings(seen_));
   chat_.on_template = [this](const std::string& chosen) {
     if (models_.loaded() == nullptr) return;
     Settings settings = settings_.get();
-    choose_template(settings, models_.loaded()->model->path, chosen);
+    choose_for(settings.templates, models_.loaded()->model->path, chosen);
     settings_.set(std::move(settings));
   };
+  models_.companions_of = [this](const std::string& path) { return companions_of(path); };
   library_.set_favourites(seen_.favourites);
   if (options_.scans) library_.scan(seen_.folders);
   choose_model();
@@ -161,7 +162,7 @@ void App::follow_settings() {
     replan = true;
   }
   seen_ = now;
-  set_chat_defaults();
+  chat_.set_defaults(seen_.system_prompt, chat_settings(seen_));
   if (replan) models_.plan_again();
 }
 
@@ -183,12 +184,13 @@ void App::see(const EngineEvent& event) {
   jobs_.see(event);
   insight_pane_.see(event);
   if (std::holds_alternative<Loaded>(event)) {
-    chat_.set_model(models_.name());
-    set_chat_defaults();
+    const auto chosen = seen_.templates.find(models_.loaded()->model->path);
+    chat_.set_model(models_.name(), models_.loaded()->model->path,
+                    chosen == seen_.templates.end() ? "" : chosen->second);
     metrics_.clear();
   }
   see_model(event);
-  if (std::holds_alternative<Unloaded>(event)) chat_.set_model({});
+  if (std::holds_alternative<Unloaded>(event)) chat_.set_model({}, {}, {});
   if (std::holds_alternative<Devices>(event)) choose_device();
 }
 

@@ -73,9 +73,9 @@ class App final : public WindowClient {
   void choose_model();
   void start_model();
   void see_model(const EngineEvent& event);
+  Companions companions_of(const std::string& path) const;
   void remember_conversation();
   void remember_window();
-  void set_chat_defaults();
   void sample();
 
   Window& window_;
@@ -106,6 +106,7 @@ class App final : public WindowClient {
   float scale_ = 0;          ///< 0: nothing was drawn yet
   Settings seen_;            ///< the settings that the look follows
   bool device_chosen_ = false;
+  bool built_in_failed_ = false;
   std::string waiting_model_;   ///< loaded as soon as the devices are known
   std::string restored_model_;  ///< the last session's, until it is loaded or has failed
   Id seen_conversation_ = 0;    ///< that the settings know

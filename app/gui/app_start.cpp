@@ -30,18 +30,44 @@ void App::see_model(const EngineEvent& event) {
     Settings settings = settings_.get();
     add_recent(settings, loaded->model->path);
     settings.last_model = loaded->model->path;
+    const LoadOptions& options = loaded->options;
+    choose_for(settings.visions, loaded->model->path, options.vision,
+               find_vision(loaded->model->path));
+    choose_for(settings.drafts, loaded->model->path, options.draft_model);
     restored_model_.clear();
     settings_.set(std::move(settings));
   } else if (const auto* failed = std::get_if<LoadFailed>(&event)) {
-    if (restored_model_.empty() || failed->path != restored_model_) return;
-    Settings settings = settings_.get();
-    settings.last_model = std::exchange(restored_model_, {});
-    settings_.set(std::move(settings));
-    const bool cancelled = failed->status.code() == StatusCode::cancelled;
-    if (!cancelled && !options_.built_in.empty()) {
-      models_.load(options_.built_in, models_.options());
+    const bool restored = !restored_model_.empty() && failed->path == restored_model_;
+    if (restored) {
+      Settings settings = settings_.get();
+      settings.last_model = std::exchange(restored_model_, {});
+      settings_.set(std::move(settings));
     }
+    if (failed->status.code() == StatusCode::cancelled || options_.built_in.empty()) return;
+    const bool built_in = failed->path == options_.built_in;
+    if (!restored && (!built_in || std::exchange(built_in_failed_, true))) return;
+    toasts_.tell("The built-in model takes its place. Settings has how models are loaded.");
+    // As it always can be: what failed may be due to the settings.
+    LoadOptions usual;
+    usual.device = "cpu";
+    models_.load(options_.built_in, usual);
   }
+}
+
+/// What was chosen when the model was loaded last, if it is still there, else what lies beside it.
+Companions App::companions_of(const std::string& path) const {
+  Companions with;
+  std::error_code unknown;
+  const auto draft = seen_.drafts.find(path);
+  if (draft != seen_.drafts.end() && std::filesystem::exists(draft->second, unknown)) {
+    with.draft = draft->second;
+  }
+  const auto vision = seen_.visions.find(path);
+  const bool chosen = vision != seen_.visions.end() &&
+                      (vision->second.empty() || std::filesystem::exists(vision->second, unknown));
+  with.vision = chosen ? vision->second : find_vision(path);
+  with.is_found = !chosen && !with.vision.empty();
+  return with;
 }
 
 void App::remember_conversation() {
@@ -64,7 +90,7 @@ void App::remember_window() {
 /// The best device has to be known first, but not for a model that runs anywhere.
 void App::start_model() {
   if (!seen_.device.empty() || options_.model == options_.built_in) {
-    models_.load(options_.model, models_.options());
+    models_.load_usual(options_.model);
     return;
   }
   waiting_model_ = options_.model;
@@ -81,18 +107,8 @@ void App::choose_device() {
   const std::string waiting = std::exchange(waiting_model_, {});
   // The user may have loaded another one meanwhile.
   if (!waiting.empty() && models_.phase() == ModelState::Phase::none) {
-    models_.load(waiting, models_.options());
+    models_.load_usual(waiting);
   }
-}
-
-/// A new conversation has the chat template that was chosen for the model.
-void App::set_chat_defaults() {
-  ChatSettings settings = chat_settings(seen_);
-  if (const Loaded* const loaded = models_.loaded(); loaded != nullptr) {
-    const auto chosen = seen_.templates.find(loaded->model->path);
-    if (chosen != seen_.templates.end()) settings.chat_template = chosen->second;
-  }
-  chat_.set_defaults(seen_.system_prompt, settings);
 }
 
 }  // namespace infer::gui

@@ -41,4 +41,11 @@ std::string expanded(const std::string& path) {
   return home + path.substr(1);
 }
 
+std::string full_path(const std::string& path) {
+  if (path.empty() || path.starts_with("memory:")) return path;
+  std::error_code failed;
+  const std::filesystem::path full = std::filesystem::absolute(expanded(path), failed);
+  return failed ? path : full.string();
+}
+
 }  // namespace infer::platform

@@ -12,5 +12,8 @@ std::string history_file();
 
 /// A path as a shell reads it: "~" and what begins with "~/" lead to $HOME.
 std::string expanded(const std::string& path);
+/// The same as a path from the root on; "" stays, and so does what is no path of a file system
+/// ("memory:…").
+std::string full_path(const std::string& path);
 
 }  // namespace infer::platform

@@ -615,6 +615,11 @@ TEST_CASE("chat: a text that is dropped goes into the message with its name") {
   drop("own.json", "{\"nothing\": 1}");
   CHECK(f.driver->text(kMessage) == first + "notes.md:\n````md\nUse `x`:\n```\ny\n```\n````\n" +
                                         "own.json:\n```json\n{\"nothing\": 1}\n```\n");
+  // Not every JSON text with messages is a conversation.
+  const std::string before = f.driver->text(kMessage);
+  drop("de.json", "{\"messages\": {\"hello\": \"Hallo\"}}");
+  CHECK(f.driver->text(kMessage) ==
+        before + "de.json:\n```json\n{\"messages\": {\"hello\": \"Hallo\"}}\n```\n");
   CHECK(f.app->toasts().all().empty());
   // What is longer says so, and what is no text is taken for a model.
   drop("long.txt", std::string(kMostTextFileBytes + 2, 'a'));
@@ -630,7 +635,7 @@ TEST_CASE("chat: a file that is no export says what is wrong") {
   NEEDS_WINDOW();
   Fixture f;
   const std::string path = f.folder.path("bad.json");
-  std::ofstream(path) << "{\"messages\": 1";
+  std::ofstream(path) << "{\"format\": \"infer-conversations\"";
   f.app->drop({path});
   REQUIRE(f.driver->wait([&] { return f.driver->reads("bad.json"); }));
 }

@@ -357,9 +357,32 @@ TEST_CASE("start: the built-in model takes the place of one that cannot be loade
   std::ofstream(settings.last_model) << "no model";
   f.restart();
   CHECK(loaded_path(f) == demo::model_path());
-  REQUIRE(f.app->toasts().all().size() == 1);
+  REQUIRE(f.app->toasts().all().size() == 2);
   CHECK(f.app->toasts().all()[0].text.find("mine.gguf") != std::string::npos);
   CHECK(f.app->settings().get().last_model == settings.last_model);  // it may be there again later
+}
+
+TEST_CASE("start: settings that no model can be loaded with leave the built-in model") {
+  NEEDS_WINDOW();
+  infer::test::TempDir folder;
+  const std::string model = folder.path("mine.gguf");
+  std::filesystem::copy_file(infer::test::data_path("golden/llama-q4_0.gguf"), model);
+  for (const bool had_model : {false, true}) {
+    CAPTURE(had_model);
+    Fixture f(AppOptions{.built_in = demo::model_path()});
+    f.wait_for_model();
+    Settings settings = f.app->settings().get();
+    settings.device = "vulkan77";
+    settings.memory_limit = 1000;
+    settings.last_model = had_model ? model : "";
+    f.app->settings().set(settings);
+    f.restart();
+    CHECK(loaded_path(f) == demo::model_path());
+    REQUIRE(f.app->toasts().all().size() == 2);
+    CHECK(f.app->toasts().all()[0].text.find("vulkan77") != std::string::npos);
+    CHECK(f.app->toasts().all()[1].text.find("Settings") != std::string::npos);
+    f.ask("Hello!");
+  }
 }
 
 }  // namespace

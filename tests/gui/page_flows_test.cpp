@@ -122,6 +122,7 @@ TEST_CASE("tools: quantising writes the file, and a wrong path is told") {
   REQUIRE(f.driver->wait([&] { return f.driver->shows("tools/form/report/title"); }, 60));
   CHECK(std::filesystem::exists(output));
   f.driver->fill("tools/form/model", "/no/such/model.gguf");
+  f.driver->fill("tools/form/output", f.folder.path("other.gguf"));
   f.driver->click("tools/form/start");
   REQUIRE(f.driver->wait([&] { return f.driver->shows("tools/form/report/failure"); }, 60));
   CHECK(f.driver->text("tools/form/report/failure").find("/no/such/model.gguf") !=

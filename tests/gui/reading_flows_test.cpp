@@ -15,7 +15,7 @@ namespace {
 
 using conversations::NewMessage;
 using test::Fixture;
-const std::string kMessage = "chat/middle/composer/message";
+using test::kMessage;
 const std::string kList = "chat/left/conversations/list/";
 
 std::string paragraph(size_t i) {

@@ -41,8 +41,8 @@ Settings changed() {
   settings.last_conversation = 77;
   settings.system_prompt = "Be brief.\n\"\"\"\x01 ünïcode";
   settings.max_tokens = 100;
-  choose_template(settings, "/models/a b.gguf", "{{ \"x\" }}\n");
-  choose_template(settings, "/models/c.gguf", "chatml");
+  choose_for(settings.templates, "/models/a b.gguf", "{{ \"x\" }}\n");
+  choose_for(settings.templates, "/models/c.gguf", "chatml");
   settings.temperature = 0.1f;
   settings.top_k = 40;
   return settings;

@@ -55,7 +55,7 @@ void for_each_setting(S& s, const Visit& visit) {
   visit("window", "height", s.height, Range<int32_t>{200, 32768});
   visit("window", "maximised", s.maximised, 0);
   visit("engine", "device", s.device, Names());
-  visit("engine", "threads", s.threads, Range<int32_t>{0, 1024});
+  visit("engine", "threads", s.threads, Range<int32_t>{0, kMostThreads});
   visit("engine", "memory_limit", s.memory_limit, Range<int64_t>{0, kMost});
   visit("engine", "reserve", s.reserve, Range<int64_t>{-1, kMost});
   visit("engine", "context", s.context, Range<int64_t>{0, kMost});
@@ -63,11 +63,13 @@ void for_each_setting(S& s, const Visit& visit) {
   visit("models", "recent", s.recent, kMostRecent);
   visit("models", "favourites", s.favourites, kMostPaths);
   visit("models", "folders", s.folders, kMostPaths);
+  visit("models", "visions", s.visions, kMostChosen);
+  visit("models", "drafts", s.drafts, kMostChosen);
   visit("models", "last", s.last_model, Names());
   visit("chat", "last_conversation", s.last_conversation, Range<int64_t>{0, kMost});
   visit("chat", "system_prompt", s.system_prompt, Names());
   visit("chat", "max_tokens", s.max_tokens, Range<int32_t>{-1, kMost32});
-  visit("chat", "templates", s.templates, kMostTemplates);
+  visit("chat", "templates", s.templates, kMostChosen);
   visit("sampling", "temperature", s.temperature, Range<float>{0, 100});
   visit("sampling", "top_k", s.top_k, Range<int32_t>{0, kMost32});
   visit("sampling", "top_p", s.top_p, Range<float>{0, 1});
@@ -248,11 +250,10 @@ void toggle_favourite(Settings& settings, const std::string& path) {
   if (settings.favourites.size() < kMostPaths) settings.favourites.push_back(path);
 }
 
-void choose_template(Settings& settings, const std::string& path, const std::string& chosen) {
-  settings.templates.erase(path);
-  if (!chosen.empty() && settings.templates.size() < kMostTemplates) {
-    settings.templates.emplace(path, chosen);
-  }
+void choose_for(std::map<std::string, std::string>& all, const std::string& path,
+                const std::string& chosen, const std::string& usual) {
+  all.erase(path);
+  if (chosen != usual && all.size() < kMostChosen) all.emplace(path, chosen);
 }
 
 Result<ReadSettings> parse_settings(std::string_view text) {

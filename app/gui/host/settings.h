@@ -32,7 +32,10 @@ struct Settings {
   std::vector<std::string> recent;
   std::vector<std::string> favourites;
   std::vector<std::string> folders;  ///< that are looked through for models
-  std::string last_model;            ///< path of the one that was loaded last; empty: none
+  /// By the path of a model: what reads images for it, and its draft model. One that is found
+  /// beside the model is not named; empty: none, though one would be found.
+  std::map<std::string, std::string> visions, drafts;
+  std::string last_model;  ///< path of the one that was loaded last; empty: none
 
   // Conversations.
   int64_t last_conversation = 0;  ///< 0: none
@@ -48,15 +51,17 @@ struct Settings {
 };
 
 inline constexpr size_t kMostRecent = 20;
+inline constexpr int32_t kMostThreads = 64;  ///< that the engine takes
 inline constexpr size_t kMostPaths = 1000;
-inline constexpr size_t kMostTemplates = 100;
+inline constexpr size_t kMostChosen = 100;
 
 /// Puts a model before all others of the recent ones.
 void add_recent(Settings& settings, const std::string& path);
 /// Adds a favourite, or removes it.
 void toggle_favourite(Settings& settings, const std::string& path);
-/// Remembers which chat template was chosen for a model; empty: its own.
-void choose_template(Settings& settings, const std::string& path, const std::string& chosen);
+/// Remembers what was chosen for a model, or that it is the usual again.
+void choose_for(std::map<std::string, std::string>& all, const std::string& path,
+                const std::string& chosen, const std::string& usual = {});
 
 struct ReadSettings {
   Settings settings;

@@ -190,9 +190,15 @@ bool ChatOptions::draw_sampling() {
   double seed = sampling.seed ? static_cast<double>(*sampling.seed) : 0;
   bool seeded = sampling.seed.has_value();
   if (ui::input_number("seed", seed, seeded, "a new one each time", true)) {
-    sampling.seed.reset();
-    if (seeded && seed >= 0) sampling.seed = static_cast<uint64_t>(seed);
-    changed = true;
+    constexpr double kMostSeed = 9007199254740992;  // beyond it the store's numbers are not exact
+    problem_.clear();
+    if (seeded && !(seed >= 0 && seed <= kMostSeed)) {
+      problem_ = "seed: expected 0 to " + plain_number(kMostSeed) + ", not " + plain_number(seed);
+    } else {
+      sampling.seed.reset();
+      if (seeded) sampling.seed = static_cast<uint64_t>(seed);
+      changed = true;
+    }
   }
   if (ui::fold("more", "More samplers")) {
 #define INFER_SAMPLING(type, name, preset, low, high, key, flags, value, help)            \

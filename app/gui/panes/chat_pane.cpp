@@ -107,7 +107,7 @@ void ChatPane::draw_export() {
   if (ui::Dialog dialog("export", "Export the conversation", ImGui::GetFontSize() * 34); dialog) {
     ui::faint(
         "A name that ends in .md writes Markdown, any other one JSON, which can be imported.");
-    if (ui::input("path", export_path_)) replaces_ = false;
+    if (ui::input_path("path", export_path_)) replaces_ = false;
     if (replaces_) ui::notice(ui::Tone::danger, "There is a file of this name.", "exists");
     if (ui::button("write", replaces_ ? "Replace it" : "Write", ui::Tone::primary) &&
         !export_path_.empty()) {

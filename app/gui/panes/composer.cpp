@@ -33,6 +33,8 @@ bool Composer::has_draft() const {
 
 /// A draft stays with its conversation. One for a new conversation goes with it into the list.
 void Composer::follow_conversation() {
+  const Id begun = chat_.take_begun();
+  if (of_ == 0 && begun != 0 && begun == chat_.current()) of_ = begun;
   if (of_ != chat_.current()) {
     if (!draft_.empty()) drafts_[of_] = std::move(draft_);
     of_ = chat_.current();
@@ -103,7 +105,13 @@ void Composer::draw() {
 
 void Composer::draw_full_context() {
   const ui::Scope scope("full context");
-  if (chat_.full()->last_message_alone) {
+  if (chat_.full()->last_message_alone && chat_.full()->continued != 0) {
+    ui::notice(
+        ui::Tone::danger,
+        "The answer has filled the context. Load the model with a larger context, or begin a "
+        "new conversation.",
+        "why");
+  } else if (chat_.full()->last_message_alone) {
     ui::notice(ui::Tone::danger,
                "The last message alone is longer than the context. Shorten it, or load the model "
                "with a larger context.",

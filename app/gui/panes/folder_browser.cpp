@@ -80,7 +80,7 @@ std::string FolderBrowser::draw() {
   if (ui::button("up", "↑")) open(fs::path(wanted_).parent_path().string());
   ui::tooltip("The folder above");
   ImGui::SameLine();
-  if (ui::input("path", typed_, {.hint = "Path of a folder or a model", .enter_ends = true})) {
+  if (ui::input_path("path", typed_, {.hint = "Path of a folder or a model", .enter_ends = true})) {
     if (typed_.ends_with(".gguf")) {
       chosen = typed_;
     } else {

@@ -12,6 +12,8 @@
 namespace infer::gui {
 namespace {
 
+/// The width that a plan needs, in font heights.
+constexpr float kLeastPlan = 16;
 // Of what files and their names say.
 constexpr size_t kReasonBytes = 500;
 
@@ -34,7 +36,11 @@ void ModelsPane::choose(const std::string& path) {
 
 void ModelsPane::draw() {
   const float width = ImGui::GetContentRegionAvail().x;
-  const float left = std::max(width * 0.42f, std::min(width, ImGui::GetFontSize() * 22));
+  float left = std::max(width * 0.42f, std::min(width, ImGui::GetFontSize() * 22));
+  // In a narrow window the plan of what is chosen takes the place of the list.
+  const bool narrow = width - left < ImGui::GetFontSize() * kLeastPlan;
+  if (narrow && !models_.planned_path().empty()) return plan_.draw();
+  if (narrow) left = width;
   if (ui::Area area("left", left, 0); area) {
     draw_filters();
     if (browsing_) {
@@ -43,6 +49,7 @@ void ModelsPane::draw() {
       draw_list();
     }
   }
+  if (narrow) return;
   ImGui::SameLine();
   if (ui::Area area("right", 0, 0); area) plan_.draw();
 }
@@ -69,7 +76,10 @@ void ModelsPane::draw_filters() {
 
 void ModelsPane::draw_list() {
   if (ui::Area area("list", 0, 0, true); area) {
-    if (filter_.text.empty() && !filter_.favourites) draw_recent();
+    if (filter_.text.empty() && !filter_.favourites) {
+      draw_recent();
+      draw_built_in();
+    }
     const std::vector<LibraryModel> models = library_.models(filter_);
     if (library_.scanning()) ui::faint("Looking for models …", "scanning");
     if (models.empty() && !library_.scanning()) {
@@ -150,6 +160,12 @@ void ModelsPane::draw_recent() {
   }
 }
 
+void ModelsPane::draw_built_in() {
+  if (built_in_.empty()) return;
+  const bool chosen = models_.planned_path() == built_in_;
+  if (ui::row("built in", "The built-in model", chosen)) models_.plan(built_in_);
+}
+
 void ModelsPane::draw_folders() {
   if (!ui::fold("folders", "Folders that are searched")) return;
   const ui::Scope scope("folder list");
@@ -165,7 +181,7 @@ void ModelsPane::draw_folders() {
     ImGui::SameLine();
     ui::text(one_line(settings.folders[i], kNameBytes), "path");
   }
-  const bool entered = ui::input(
+  const bool entered = ui::input_path(
       "new", new_folder_,
       {.hint = "Path of a folder", .width = -ImGui::GetFontSize() * 4, .enter_ends = true});
   ImGui::SameLine();

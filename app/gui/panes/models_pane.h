@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "gui/host/model_library.h"
 #include "gui/host/settings_store.h"
@@ -13,10 +14,13 @@ namespace infer::gui {
 
 class ModelsPane {
  public:
-  ModelsPane(ModelLibrary& library, ModelState& models, SettingsStore& settings, WakeFn wake)
+  /// `built_in`: the path of a model that comes along; empty: none.
+  ModelsPane(ModelLibrary& library, ModelState& models, SettingsStore& settings,
+             std::string built_in, WakeFn wake)
       : library_(library),
         models_(models),
         settings_(settings),
+        built_in_(std::move(built_in)),
         browser_(std::move(wake)),
         plan_(models) {}
   void draw();
@@ -29,12 +33,14 @@ class ModelsPane {
   void draw_list();
   void draw_model(const LibraryModel& model);
   void draw_recent();
+  void draw_built_in();
   void draw_folders();
   void choose(const std::string& path);
 
   ModelLibrary& library_;
   ModelState& models_;
   SettingsStore& settings_;
+  const std::string built_in_;
   FolderBrowser browser_;
   PlanView plan_;
   LibraryFilter filter_;

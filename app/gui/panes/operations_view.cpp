@@ -3,6 +3,8 @@
 #include <imgui/imgui.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "gui/format.h"
@@ -89,12 +91,19 @@ void OperationsView::draw_trace() {
                 {ImGui::GetContentRegionAvail().x, timeline_height(lanes.size(), style)}, style);
   ui::add_last_item("timeline", "timeline", std::to_string(lanes.size()));
   ui::label("Save it for Perfetto", ImGui::GetFontSize() * 12);
-  const bool entered = ui::input(
+  const bool entered = ui::input_path(
       "trace file", trace_file_,
       {.hint = "path of a new file", .width = -ImGui::GetFontSize() * 5, .enter_ends = true});
   ImGui::SameLine();
   const ui::Disabled disabled(trace_file_.empty());
-  if (ui::button("save trace", "Save") || entered) jobs_.save_trace(trace_file_);
+  const bool told = !replaces_.empty() && replaces_ == trace_file_;
+  if (ui::button("save trace", told ? "Replace" : "Save") || (entered && !trace_file_.empty())) {
+    std::error_code unknown;
+    const bool there = !told && std::filesystem::exists(trace_file_, unknown);
+    replaces_ = there ? trace_file_ : std::string();
+    if (!there) jobs_.save_trace(trace_file_);
+  }
+  if (told) ui::notice(ui::Tone::danger, "There is a file of this name.", "exists");
 }
 
 }  // namespace infer::gui

@@ -26,6 +26,7 @@ class OperationsView {
   ModelState& models_;
   JobState& jobs_;
   std::string trace_file_;
+  std::string replaces_;  ///< a file that is there, which the user was told of
   TimelineSight sight_;
   int64_t seen_job_ = 0;
 };

@@ -74,7 +74,7 @@ void draw_speed(const SpeedEstimate& speed) {
 bool edit_path(const char* label, const char* name, const char* hint, std::string& shown,
                std::string& path) {
   ui::label(label, label_width());
-  ui::input(name, shown, {.hint = hint});
+  ui::input_path(name, shown, {.hint = hint});
   if (ImGui::IsItemDeactivatedAfterEdit()) {
     path = shown;
     return true;

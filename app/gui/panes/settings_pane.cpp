@@ -89,7 +89,7 @@ bool SettingsPane::draw_loading(Settings& settings) {
   ui::label("Threads", width);
   int64_t threads = settings.threads;
   if (number("threads", threads, 0, "all that this process may use")) {
-    settings.threads = static_cast<int32_t>(std::min<int64_t>(threads, 1024));
+    settings.threads = static_cast<int32_t>(std::min<int64_t>(threads, kMostThreads));
     changed = true;
   }
   ui::label("Context, tokens", width);
@@ -123,7 +123,7 @@ void SettingsPane::draw_files() {
   const auto row = [&](const char* name, std::string& path, const char* hint, const char* label) {
     const ui::Scope scope(name);
     const bool entered =
-        ui::input("path", path, {.hint = hint, .width = -width, .enter_ends = true});
+        ui::input_path("path", path, {.hint = hint, .width = -width, .enter_ends = true});
     ImGui::SameLine();
     const ui::Disabled disabled(path.empty());
     return (ui::button("do", label, ui::Tone::plain, -1) || entered) && !path.empty();

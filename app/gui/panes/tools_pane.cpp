@@ -3,6 +3,8 @@
 #include <imgui/imgui.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 #include "gui/format.h"
 #include "gui/ui/ui.h"
@@ -101,12 +103,19 @@ void ToolsPane::draw() {
 void ToolsPane::draw_file(const char* name, const char* label, std::string& path,
                           const char* hint) {
   ui::label(label, ImGui::GetFontSize() * 10);
-  ui::input(name, path, {.hint = hint});
+  ui::input_path(name, path, {.hint = hint});
 }
 
-bool ToolsPane::draw_start(const char* label, bool ready) {
+bool ToolsPane::draw_start(const char* label, bool ready, const std::string& output) {
+  const bool told = !output.empty() && replaces_ == output;
+  if (told) ui::notice(ui::Tone::danger, "There is a file of this name.", "exists");
   const ui::Disabled disabled(!ready || jobs_.is_running());
-  return ui::button("start", label, ui::Tone::primary);
+  if (!ui::button("start", told ? "Replace it" : label, ui::Tone::primary)) return false;
+  replaces_.clear();
+  std::error_code unknown;
+  if (told || output.empty() || !std::filesystem::exists(output, unknown)) return true;
+  replaces_ = output;
+  return false;
 }
 
 void ToolsPane::draw_bench() {
@@ -150,7 +159,7 @@ void ToolsPane::draw_quantize() {
   draw_file("importance", "Importance", importance_, "file of an importance matrix, or nothing");
   draw_file("output", "New file", output_, "path of the new file");
   ui::checkbox("requantize", "Also weights that are quantised already (adds errors)", requantize_);
-  if (!draw_start("Quantise", !input_.empty() && !output_.empty())) return;
+  if (!draw_start("Quantise", !input_.empty() && !output_.empty(), output_)) return;
   QuantizeJob job{input_, output_, {}};
   job.options.type = types[type_];
   job.options.importance = importance_;
@@ -165,7 +174,7 @@ void ToolsPane::draw_convert() {
   static const std::vector<std::string> types{"auto", "f32", "f16", "bf16"};
   ui::choice("type", convert_type_, types);
   draw_file("output", "New file", output_, "path of the new file");
-  if (!draw_start("Convert", !input_.empty() && !output_.empty())) return;
+  if (!draw_start("Convert", !input_.empty() && !output_.empty(), output_)) return;
   ConvertJob job{input_, output_, {}};
   job.options.type = types[convert_type_];
   jobs_.start("Converting " + short_name(input_), std::move(job));
@@ -176,7 +185,8 @@ void ToolsPane::draw_importance() {
   draw_file("model", "Model", input_, "path of a model");
   draw_file("text", "Text", text_, "path of a text file");
   draw_file("output", "New file", output_, "path of the new file");
-  if (!draw_start("Measure", !input_.empty() && !text_.empty() && !output_.empty())) return;
+  if (!draw_start("Measure", !input_.empty() && !text_.empty() && !output_.empty(), output_))
+    return;
   jobs_.start("Measuring " + short_name(input_), ImportanceJob{input_, text_, output_, {}});
 }
 

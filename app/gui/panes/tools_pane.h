@@ -23,7 +23,8 @@ class ToolsPane {
   void draw_running();
   void draw_report();
   void draw_file(const char* name, const char* label, std::string& path, const char* hint);
-  bool draw_start(const char* label, bool ready);
+  /// `output`: a file that is written; empty: none. What is there is replaced if the user says so.
+  bool draw_start(const char* label, bool ready, const std::string& output = {});
 
   JobState& jobs_;
   const ModelState& models_;
@@ -33,6 +34,7 @@ class ToolsPane {
   size_t convert_type_ = 0;
   double prompt_ = 256, tokens_ = 32, repeats_ = 3;
   bool requantize_ = false;
+  std::string replaces_;  ///< a file that is there, which the user was told of
 };
 
 }  // namespace infer::gui

@@ -126,10 +126,12 @@ float Transcript::measure(Item& item, const ShownMessage& message, float width) 
 
 void Transcript::draw(bool has_keys) {
   if (conversation_ != chat_.current()) {
+    if (edit_.message != 0) edits_[conversation_] = std::move(edit_);
     conversation_ = chat_.current();
+    const auto edit = edits_.extract(conversation_);
+    edit_ = edit ? std::move(edit.mapped()) : Edit();
     items_.clear();
     context_.selected = nullptr;
-    editing_ = 0;
     stick_ = true;
     at_end_ = false;
     target_ = 0;
@@ -266,7 +268,7 @@ void Transcript::draw_message(const ShownMessage& shown, Item& item) {
   ImGui::Indent(pad);
   draw_header(shown);
   if (!shown.reasoning().empty()) draw_reasoning(shown, item, width);
-  if (editing_ == shown.message->id) {
+  if (edit_.message == shown.message->id) {
     draw_editor();
   } else {
     const float above = ImGui::GetCursorPosY();
@@ -350,14 +352,14 @@ void Transcript::draw_editor() {
   bool submitted = false;
   const float line = ui::text_area_line();
   const float height = std::clamp(editor_height_ + line, 3 * line, 16 * line);
-  ui::input_lines("text", edited_, height + 2 * ImGui::GetStyle().FramePadding.y, submitted,
+  ui::input_lines("text", edit_.text, height + 2 * ImGui::GetStyle().FramePadding.y, submitted,
                   {.focus = std::exchange(begin_edit_, false), .enter_submits = true});
   editor_height_ = ui::text_area_height();
   const bool save = ui::button("save", "Save", ui::Tone::primary) || submitted;
   ImGui::SameLine();
   const bool cancel = ui::button("cancel", "Cancel");
-  if (save && !edited_.empty()) chat_.edit(editing_, edited_);
-  if (save || cancel) editing_ = 0;
+  if (save && !edit_.text.empty()) chat_.edit(edit_.message, edit_.text);
+  if (save || cancel) edit_ = {};
 }
 
 void Transcript::draw_footer(const conversations::Message& message) {
@@ -378,8 +380,7 @@ void Transcript::draw_actions(const ShownMessage& shown) {
   }
   beside("Edit");
   if (ui::action("edit", "Edit", "Makes another version of this message")) {
-    editing_ = message.id;
-    edited_ = message.text;
+    edit_ = {message.id, message.text, message.text};
     begin_edit_ = true;
     settled_ = false;
   }
@@ -425,9 +426,10 @@ bool Transcript::is_last(const ShownMessage& shown) const {
 }
 
 bool Transcript::has_edit() const {
-  return std::ranges::any_of(chat_.shown(), [&](const ShownMessage& shown) {
-    return shown.message->id == editing_ && shown.message->text != edited_;
-  });
+  const auto differs = [](const Edit& edit) { return edit.text != edit.before; };
+  return differs(edit_) ||
+         std::ranges::any_of(edits_, [&](const auto& other) { return differs(other.second); }) ||
+         std::ranges::any_of(results_, [](const auto& result) { return !result.second.empty(); });
 }
 
 void Transcript::copy_last_answer() const {

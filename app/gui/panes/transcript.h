@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "gui/fonts.h"
 #include "gui/panes/image_previews.h"
@@ -24,7 +25,8 @@ class Transcript {
   bool is_settled() const { return settled_; }
   /// Bytes of text that were parsed or laid out so far, for tests.
   size_t worked_bytes() const;
-  /// Whether a message is being edited and has another text by now.
+  /// Whether a message is being edited and has another text by now, or the result of a call has
+  /// been begun, in any conversation.
   bool has_edit() const;
   void copy_last_answer() const;
   void regenerate_last();
@@ -34,7 +36,6 @@ class Transcript {
   struct Call {
     std::unique_ptr<TextView> arguments, result;
     size_t arguments_bytes = 0, result_bytes = 0;  ///< that the views have
-    std::string typed;                             ///< the result, before it is given
   };
   /// What is kept of a message from frame to frame.
   struct Item {
@@ -75,8 +76,15 @@ class Transcript {
   TextContext context_;
   std::map<Id, Item> items_;
   Id conversation_ = -1;  ///< that the items are of
-  Id editing_ = 0;
-  std::string edited_;
+  /// A message that is being edited.
+  struct Edit {
+    Id message = 0;  ///< 0: none
+    std::string text, before;
+  };
+  Edit edit_;
+  std::map<Id, Edit> edits_;  ///< of the other conversations
+  /// Results of calls before they are given, by message and call.
+  std::map<std::pair<Id, size_t>, std::string> results_;
   bool begin_edit_ = false;
   float editor_height_ = 0;  ///< of the text in the editor, in pixels
   bool stick_ = true;        ///< the end of the text stays in sight

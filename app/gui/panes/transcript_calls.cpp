@@ -1,6 +1,8 @@
 // The calls of tools in a message: what the model asks for, and what it gets.
 #include <imgui/imgui.h>
 
+#include <utility>
+
 #include "gui/panes/transcript.h"
 #include "gui/text/markdown.h"
 #include "gui/text/sanitise.h"
@@ -22,11 +24,12 @@ void Transcript::draw_calls(const ShownMessage& shown, Item& item, float width) 
       draw_code("result", kept.result, kept.result_bytes, call.result, width);
     } else if (shown.live == nullptr) {
       bool submitted = false;
-      ui::input_lines("result", kept.typed, ImGui::GetTextLineHeight() * 3, submitted,
+      std::string& typed = results_[{shown.message->id, i}];
+      ui::input_lines("result", typed, ImGui::GetTextLineHeight() * 3, submitted,
                       {.hint = "The result of this call", .enter_submits = true});
       if ((ui::button("give", "Give the result", ui::Tone::primary) || submitted) &&
-          !kept.typed.empty()) {
-        chat_.set_tool_result(shown.message->id, i, kept.typed);
+          !typed.empty()) {
+        chat_.set_tool_result(shown.message->id, i, std::exchange(typed, {}));
         return;
       }
     }

@@ -74,6 +74,7 @@ void ChatState::answer_after(Id conversation, Job job, bool continues,
                 }
                 generate(*tree, continues);
                 if (number == navigation_) {
+                  if (current_ == 0) begun_ = tree->conversation().id;
                   show(*std::move(tree));
                   target_ = Target{};
                 }
@@ -92,9 +93,11 @@ void ChatState::generate(const Tree& tree, bool continues) {
   live.reasoning = into.reasoning;
   live.calls = into.tool_calls;
   live.before = into.statistics;
+  live.continues = continues;
   live_[tree.conversation().id] = std::move(live);
   if (!continues) path.pop_back();
-  const ChatSettings settings = settings_of(tree.conversation().settings).value_or(settings_);
+  ChatSettings settings = settings_of(tree.conversation().settings).value_or(settings_);
+  fit_template(settings);
   AnswerRequest request;
   request.conversation = tree.conversation().id;
   request.form = form_of(settings);
@@ -138,7 +141,8 @@ void ChatState::edit(Id message, std::string text) {
     // Without a model the new text is kept, and can be answered later.
     edit_in(id, message, text, question && can_answer(id));
   };
-  if (!question || model_.empty() || !live_.contains(current_)) return edit();
+  if (!question) return after_answer_to(message, edit);
+  if (model_.empty() || !live_.contains(current_)) return edit();
   after_end_[current_] = edit;
   engine_.stop(current_);
 }
@@ -221,16 +225,23 @@ void ChatState::set_tool_result(Id message, size_t call, std::string result) {
 
 void ChatState::drop_oldest_and_go_on() {
   if (!full_ || !can_send()) return;
-  const Id message = full_->message;
+  const FullContext full = *full_;
+  // Only the last message can be continued, and another version may be shown by now.
+  if (full.continued != 0 && (shown_.empty() || shown_.back().message->id != full.continued)) {
+    return full_.reset();
+  }
   settings_.drop_oldest = true;
-  answer_after(current_,
-               [id = current_, message, model = model_, prompt = system_prompt_,
-                text = text_of(settings_)](Store& store) -> Result<Tree> {
-                 return change_together(store, id, [&]() -> Status {
-                   if (Status kept = store.configure(id, prompt, text, {}); !kept.ok()) return kept;
-                   return add_answer(store, id, message, model);
-                 });
-               });
+  answer_after(
+      current_,
+      [id = current_, full, model = model_, prompt = system_prompt_,
+       text = text_of(settings_)](Store& store) -> Result<Tree> {
+        return change_together(store, id, [&]() -> Status {
+          if (Status kept = store.configure(id, prompt, text, {}); !kept.ok()) return kept;
+          return full.continued != 0 ? store.resume(full.continued)
+                                     : add_answer(store, id, full.message, model);
+        });
+      },
+      full.continued != 0);
 }
 
 // ---- Events
@@ -276,7 +287,8 @@ void ChatState::see_end(const AnswerEnded& ended) {
   LiveAnswer& live = found->second;
   live.ended = true;  // it is shown until the store has it
   const bool whole = ended.status.ok() && ended.result.reason == FinishReason::stop;
-  if (ended.result.reason == FinishReason::context) {
+  const bool no_room = !ended.status.ok() && ended.full != AnswerEnded::Full::nothing;
+  if (ended.result.reason == FinishReason::context || (no_room && live.continues)) {
     filled_.insert(live.message);
   } else {
     filled_.erase(live.message);
@@ -288,9 +300,9 @@ void ChatState::see_end(const AnswerEnded& ended) {
     context_used_ = ended.context_used;
   }
   if (!ended.status.ok()) {
-    if (ended.full != AnswerEnded::Full::nothing && shown && tree_) {
+    if (no_room && shown && tree_) {
       const conversations::Message* const answer = tree_->find(live.message);
-      full_ = FullContext{answer == nullptr ? 0 : answer->parent,
+      full_ = FullContext{answer == nullptr ? 0 : answer->parent, live.continues ? live.message : 0,
                           ended.full == AnswerEnded::Full::last_message};
     } else {
       toasts_.fail(ended.status);

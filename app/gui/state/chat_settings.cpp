@@ -96,6 +96,7 @@ Result<ChatSettings> settings_of(const std::string& json) {
   reader.text("json_schema", settings.json_schema);
   reader.text("tools", settings.tools);
   reader.text("chat_template", settings.chat_template);
+  reader.text("template_of", settings.template_of);
   reader.flag("thinking", settings.thinking);
   reader.flag("drop_oldest", settings.drop_oldest);
   if (!reader.status.ok()) return tl::unexpected(std::move(reader.status));
@@ -112,7 +113,10 @@ std::string text_of(const ChatSettings& settings) {
   if (!settings.grammar.empty()) object["grammar"] = settings.grammar;
   if (!settings.json_schema.empty()) object["json_schema"] = settings.json_schema;
   if (!settings.tools.empty()) object["tools"] = settings.tools;
-  if (!settings.chat_template.empty()) object["chat_template"] = settings.chat_template;
+  if (!settings.chat_template.empty()) {
+    object["chat_template"] = settings.chat_template;
+    if (!settings.template_of.empty()) object["template_of"] = settings.template_of;
+  }
   if (!settings.thinking) object["thinking"] = false;
   if (settings.drop_oldest) object["drop_oldest"] = true;
   return object.dump(-1, ' ', false, Json::error_handler_t::replace);

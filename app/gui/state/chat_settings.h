@@ -15,6 +15,7 @@ struct ChatSettings {
   std::string json_schema;
   std::string tools;          ///< a JSON array; empty: none
   std::string chat_template;  ///< a name or Jinja (chat::choose_template); empty: the model's own
+  std::string template_of;    ///< path of the model that it was chosen for; empty: for any
   bool thinking = true;       ///< `enable_thinking` of templates that know it
   bool drop_oldest = false;   ///< when the context is full the oldest turns are left out
 

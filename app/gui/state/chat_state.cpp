@@ -74,6 +74,7 @@ void ChatState::show(Tree tree) {
                    settings.error().message());
     }
     settings_ = settings.value_or(ChatSettings());
+    fit_template(settings_);
   }
   current_ = conversation.id;
   tree_ = std::move(tree);
@@ -150,6 +151,7 @@ void ChatState::set_defaults(std::string system_prompt, ChatSettings settings) {
                        text_of(settings_) == text_of(new_settings_);
   new_system_prompt_ = std::move(system_prompt);
   new_settings_ = std::move(settings);
+  fit_template(new_settings_);
   if (!follows) return;
   system_prompt_ = new_system_prompt_;
   settings_ = new_settings_;
@@ -272,17 +274,19 @@ void ChatState::search_again() {
 // ---- Settings
 
 void ChatState::configure(Id conversation, std::string system_prompt, ChatSettings settings) {
-  const std::string text = text_of(settings);
   if (conversation == current_) {
-    const bool chosen = settings.chat_template != settings_.chat_template && !model_.empty();
-    if (chosen && on_template) on_template(settings.chat_template);
+    if (settings.chat_template != settings_.chat_template && !model_.empty()) {
+      settings.template_of = model_path_;
+      model_template_ = settings.chat_template;
+      if (on_template) on_template(model_template_);
+    }
     system_prompt_ = system_prompt;
-    settings_ = std::move(settings);
+    settings_ = settings;
     ++revision_;
   }
   if (conversation == 0) return;
-  store_.call([conversation, prompt = std::move(system_prompt),
-               text](Store& store) { return store.configure(conversation, prompt, text, {}); },
+  store_.call([conversation, prompt = std::move(system_prompt), text = text_of(settings)](
+                  Store& store) { return store.configure(conversation, prompt, text, {}); },
               [this](const Status& status) {
                 if (!status.ok()) toasts_.fail(status);
               });
@@ -293,6 +297,7 @@ void ChatState::use_preset(const std::string& name) {
   if (preset == presets_.end()) return;
   Result<ChatSettings> settings = settings_of(preset->settings);
   if (!settings) return toasts_.fail(settings.error());
+  fit_template(*settings);
   configure(current_, preset->system_prompt, *std::move(settings));
 }
 
@@ -325,21 +330,39 @@ void ChatState::select(Id message) {
   });
 }
 
+void ChatState::after_answer_to(Id message, std::function<void()> then) {
+  const auto live = live_.find(current_);
+  if (!tree_ || live == live_.end()) return then();
+  const std::vector<Id> path = tree_->path_to(live->second.message);
+  if (std::ranges::find(path, message) == path.end()) return then();
+  after_end_[current_] = std::move(then);
+  engine_.stop(current_);
+}
+
 void ChatState::remove_message(Id message) {
-  const auto reload = [this, id = current_](Status (Store::*what)(Id), Id which,
-                                            std::function<void()> then) {
-    change(
-        [id, what, which](Store& store) -> Result<Tree> {
-          if (Status status = (store.*what)(which); !status.ok()) {
-            return tl::unexpected(std::move(status));
-          }
-          return store.load(id);
-        },
-        std::move(then));
+  after_answer_to(message, [this, id = current_, message] { trash_message(id, message); });
+}
+
+void ChatState::trash_message(Id conversation, Id message) {
+  const auto reload = [id = conversation](Status (Store::*what)(Id), Id which) {
+    return [id, what, which](Store& store) -> Result<Tree> {
+      if (Status status = (store.*what)(which); !status.ok()) {
+        return tl::unexpected(std::move(status));
+      }
+      return store.load(id);
+    };
   };
-  reload(&Store::move_message_to_trash, message, [this, message, reload] {
+  const auto tell = [this, message, reload] {
     toasts_.tell("The message and all after it are in the trash.", "Undo",
-                 [message, reload] { reload(&Store::restore_message, message, {}); });
+                 [this, message, reload] { change(reload(&Store::restore_message, message)); });
+  };
+  Job trash = reload(&Store::move_message_to_trash, message);
+  if (conversation == current_) return change(std::move(trash), tell);
+  // The user has opened another one while the answer ended.
+  store_.call(std::move(trash), [this, tell](const Result<Tree>& tree) {
+    if (!tree) return toasts_.fail(tree.error());
+    refresh();
+    tell();
   });
 }
 
@@ -359,10 +382,22 @@ void ChatState::count(const std::string& draft) {
   engine_.count(std::move(request));
 }
 
-void ChatState::set_model(std::string name) {
+void ChatState::set_model(std::string name, std::string path, std::string chat_template) {
   model_ = std::move(name);
+  model_path_ = std::move(path);
+  model_template_ = std::move(chat_template);
+  fit_template(settings_);
+  fit_template(new_settings_);
   forget_count();
   ++revision_;
+}
+
+void ChatState::fit_template(ChatSettings& settings) const {
+  if (model_path_.empty()) return;
+  const bool any = settings.template_of.empty() || settings.template_of == model_path_;
+  if (any && !settings.chat_template.empty()) return;
+  settings.chat_template = model_template_;
+  settings.template_of = model_template_.empty() ? "" : model_path_;
 }
 
 /// What was counted is of something else, and what is being counted as well.

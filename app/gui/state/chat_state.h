@@ -28,8 +28,9 @@ struct LiveAnswer {
   std::string text, reasoning;
   std::vector<conversations::ToolCall> calls;
   conversations::Statistics before;  ///< of what is continued
-  int64_t revision = 0;              ///< grows with each change
-  bool ended = false;                ///< the store is about to have it
+  bool continues = false;
+  int64_t revision = 0;  ///< grows with each change
+  bool ended = false;    ///< the store is about to have it
 };
 
 /// A message as it is shown.
@@ -133,6 +134,8 @@ class ChatState {
   void send(std::string text);
   /// A text that could not be stored and is given back; empty: there is none.
   std::string take_returned() { return std::exchange(returned_, {}); }
+  /// The conversation that the new one has become with its first message; 0: none. Told once.
+  Id take_begun() { return std::exchange(begun_, 0); }
   /// Stores another version. A question is answered again if there is a model that can. An answer
   /// that is being written is stopped first.
   void edit(Id message, std::string text);
@@ -143,6 +146,7 @@ class ChatState {
   void go_on(Id message);
   void stop();
   void select(Id message);
+  /// An answer that is being written to it is stopped first.
   void remove_message(Id message);
   /// The result of a tool that the answer asked for. When all calls have results the model goes on.
   void set_tool_result(Id message, size_t call, std::string result);
@@ -158,7 +162,8 @@ class ChatState {
   // ---- A full context: what the user may choose from
 
   struct FullContext {
-    Id message = 0;  ///< the answer that found no room
+    Id message = 0;    ///< whose answer found no room
+    Id continued = 0;  ///< the answer that was to be continued; 0: it was to be a new one
     bool last_message_alone = false;
   };
   const std::optional<FullContext>& full() const { return full_; }
@@ -168,8 +173,9 @@ class ChatState {
   // ---- Events
 
   void see(const EngineEvent& event);
-  /// The model's name is stored with its answers. Empty: there is no model.
-  void set_model(std::string name);
+  /// The model's name is stored with its answers; empty: there is no model. `chat_template`: the
+  /// one that was chosen for it; empty: its own.
+  void set_model(std::string name, std::string path, std::string chat_template);
   const std::string& model() const { return model_; }
 
  private:
@@ -185,6 +191,11 @@ class ChatState {
   /// `failed`: called if the job cannot be done.
   void answer_after(Id conversation, Job job, bool continues = false,
                     std::function<void()> failed = {});
+  /// Calls `then` after the answer that is being written to a message, or is it, which is stopped.
+  void after_answer_to(Id message, std::function<void()> then);
+  void trash_message(Id conversation, Id message);
+  /// A template that was chosen for another model gives way to the one of the model in use.
+  void fit_template(ChatSettings& settings) const;
   void edit_in(Id conversation, Id message, const std::string& text, bool answers);
   void see_part(const AnswerPart& part);
   void see_end(const AnswerEnded& ended);
@@ -213,12 +224,13 @@ class ChatState {
   std::map<Id, std::function<void()>> after_end_;
   std::optional<FullContext> full_;
   std::set<Id> filled_;  ///< answers that a full context ended
-  std::string model_;
+  std::string model_, model_path_, model_template_;
   int64_t count_request_ = 0;
   int64_t draft_tokens_ = 0, context_used_ = 0, context_ = 0;
   std::string new_system_prompt_;  ///< of new conversations
   ChatSettings new_settings_;
   std::string returned_;
+  Id begun_ = 0;
   int64_t navigation_ = 0;  ///< grows when the user goes somewhere else
   int64_t dropped_ = 0;     ///< messages that the model did not see, of the conversation shown
   bool sending_ = false;    ///< an answer is about to be generated

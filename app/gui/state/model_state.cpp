@@ -34,6 +34,11 @@ void ModelState::load(const std::string& path, const LoadOptions& options) {
   engine_.load(path, options);
 }
 
+void ModelState::load_usual(const std::string& path) {
+  take_companions(path);
+  load(path, options_);
+}
+
 void ModelState::load_planned() {
   if (plan_path_.empty()) return;
   load(plan_path_, options_);
@@ -44,8 +49,8 @@ void ModelState::plan(const std::string& path) {
   if (path.empty()) return;
   if (path != plan_path_) {
     planned_.reset();
-    options_.spill = LoadOptions().spill;  // was for another model
-    engine_.ask_devices();                 // what other programs use changes
+    take_companions(path);
+    engine_.ask_devices();  // what other programs use changes
   }
   plan_path_ = path;
   PlanRequest request;
@@ -75,9 +80,28 @@ std::string ModelState::best_device() const {
 void ModelState::close_plan() {
   engine_.cancel_plan();
   plan_path_.clear();
-  options_.spill = LoadOptions().spill;
+  forget_model();
   on_.clear();
   planned_.reset();
+}
+
+/// What was chosen for one model is nothing to the next.
+void ModelState::forget_model() {
+  const LoadOptions usual;
+  options_.spill = usual.spill;
+  options_.gpu_layers = usual.gpu_layers;
+  options_.vision = usual.vision;
+  options_.draft_model = usual.draft_model;
+  may_drop_vision_ = false;
+}
+
+void ModelState::take_companions(const std::string& path) {
+  forget_model();
+  if (!companions_of) return;
+  Companions with = companions_of(path);
+  options_.vision = std::move(with.vision);
+  options_.draft_model = std::move(with.draft);
+  may_drop_vision_ = with.is_found;
 }
 
 void ModelState::apply(const Alternative& alternative) {
@@ -107,14 +131,20 @@ void ModelState::see(const EngineEvent& event) {
     waiting_ = false;
     if (failed->status.code() != StatusCode::cancelled) {
       failure_ = failed->status.message();
-      toasts_.fail(failed->status);
+      toasts_.fail(short_name(failed->path) + " was not loaded: " + failure_);
     }
   } else if (std::get_if<Unloaded>(&event) != nullptr) {
     loaded_.reset();
     name_.clear();
     if (phase_ == Phase::loaded) phase_ = Phase::none;
   } else if (const auto* planned = std::get_if<Planned>(&event)) {
-    if (planned->request == plan_request_ && planned->path == plan_path_) planned_ = *planned;
+    if (planned->request != plan_request_ || planned->path != plan_path_) return;
+    // A file that happens to be there may be for another model, or of a kind that is not known.
+    if (!planned->status.ok() && std::exchange(may_drop_vision_, false)) {
+      options_.vision.clear();
+      return plan_again();
+    }
+    planned_ = *planned;
   } else if (const auto* memory = std::get_if<Memory>(&event)) {
     const bool gone = phase_ != Phase::loaded;  // the question was asked before
     if (!memory->status.ok() && !gone) toasts_.fail(memory->status);

@@ -1,6 +1,7 @@
 // The model that is loaded, and the one that the user is about to load with its plan. No drawing.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,13 @@
 #include "gui/state/toasts.h"
 
 namespace infer::gui {
+
+/// Files that go with a model.
+struct Companions {
+  std::string vision;     ///< what reads images; empty: none
+  bool is_found = false;  ///< it was found beside the model, and not chosen
+  std::string draft;      ///< a draft model; empty: none
+};
 
 class ModelState {
  public:
@@ -33,6 +41,8 @@ class ModelState {
   int64_t planned_bytes() const { return planned_bytes_; }
 
   void load(const std::string& path, const LoadOptions& options);
+  /// Loads a model with the files that go with it.
+  void load_usual(const std::string& path);
   /// Loads what is planned.
   void load_planned();
   void cancel_load() { engine_.cancel_load(); }
@@ -42,6 +52,9 @@ class ModelState {
   void ask_memory() { engine_.ask_memory(); }
 
   // ---- The plan
+
+  /// Tells the files that go with a model.
+  std::function<Companions(const std::string& path)> companions_of;
 
   /// The model to plan for; empty: none.
   const std::string& planned_path() const { return plan_path_; }
@@ -82,8 +95,12 @@ class ModelState {
   MemoryReport memory_;
   int64_t planned_bytes_ = 0;
 
+  void forget_model();
+  void take_companions(const std::string& path);
+
   std::string plan_path_;
   LoadOptions options_;
+  bool may_drop_vision_ = false;  ///< the plan has a file that was found, and may do without
   std::string on_;
   int64_t plan_request_ = 0;
   std::optional<Planned> planned_;

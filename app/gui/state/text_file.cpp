@@ -49,10 +49,11 @@ Result<std::optional<std::string>> read_text_file(const std::string& path) {
 }
 
 bool looks_like_conversations(std::string_view json) {
-  return std::ranges::any_of(
-      std::initializer_list<std::string_view>{"\"infer-conversations\"", "\"mapping\"",
-                                              "\"messages\""},
-      [&](std::string_view sign) { return json.find(sign) != std::string_view::npos; });
+  const auto has = [&](std::string_view member) {
+    return json.find("\"" + std::string(member) + "\"") != std::string_view::npos;
+  };
+  return has("infer-conversations") || (has("mapping") && (has("current_node") || has("author"))) ||
+         (has("messages") && has("versions") && has("currentlySelected"));
 }
 
 std::string quoted_file(const std::string& path, std::string_view text) {

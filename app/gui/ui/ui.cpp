@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 #include "gui/text/stand_ins.h"
@@ -15,6 +16,7 @@
 #include "gui/ui/field_text.h"
 #include "gui/ui/tab_order.h"
 #include "gui/ui/text_area.h"
+#include "platform/history_file.h"
 
 namespace infer::gui::ui {
 namespace {
@@ -183,6 +185,18 @@ bool input(std::string_view name, std::string& text, const InputOptions& options
   return changed;
 }
 
+bool input_path(std::string_view name, std::string& path, const InputOptions& options) {
+  bool changed = input(name, path, options);
+  if (!changed && !ImGui::IsItemDeactivatedAfterEdit()) return false;
+  if (ImGui::IsItemActive()) return changed;
+  std::string full = platform::full_path(path);
+  if (full != path) {
+    path = std::move(full);
+    changed = changed || !options.enter_ends;
+  }
+  return changed;
+}
+
 bool input_lines(std::string_view name, std::string& text, float height, bool& submitted,
                  const InputOptions& options) {
   will_draw(text);
@@ -197,6 +211,14 @@ bool input_lines(std::string_view name, std::string& text, float height, bool& s
                                  submitted);
   add_control("input", name, text, ImGui::IsItemActive());
   return changed;
+}
+
+/// Keeps what numbers are made of. A comma is a point, as on many keypads.
+int filter_number(ImGuiInputTextCallbackData* data) {
+  if (data->EventChar == ',') data->EventChar = '.';
+  const bool ascii = data->EventChar < 0x80;
+  return ascii && std::strchr("0123456789.+-eE", static_cast<int>(data->EventChar)) != nullptr ? 0
+                                                                                               : 1;
 }
 
 bool input_number(std::string_view name, double& value, bool& set, std::string_view hint,
@@ -216,7 +238,7 @@ bool input_number(std::string_view name, double& value, bool& set, std::string_v
   std::string text = shown;
   ImGui::SetNextItemWidth(width_of(-1));
   if (ImGui::InputTextWithHint(labelled("", name).c_str(), ShownText(hint).string().c_str(), &text,
-                               ImGuiInputTextFlags_CharsScientific)) {
+                               ImGuiInputTextFlags_CallbackCharFilter, filter_number)) {
     typed_in = ImGui::GetItemID();
     typed = text;
   }
@@ -232,7 +254,7 @@ bool input_number(std::string_view name, double& value, bool& set, std::string_v
   if (error != std::errc() || end != typed.data() + typed.size() || !std::isfinite(parsed)) {
     return false;
   }
-  parsed = whole ? std::round(std::clamp(parsed, -1e15, 1e15)) : parsed;
+  parsed = whole ? std::round(std::clamp(parsed, -1e18, 1e18)) : parsed;
   if (set && parsed == value) return false;
   value = parsed;
   set = true;

@@ -43,6 +43,8 @@ struct InputOptions {
 };
 /// Escape ends it and keeps what was typed, here and in input_lines().
 bool input(std::string_view name, std::string& text, const InputOptions& options = {});
+/// Of a path: "~/" is the home folder, and others are completed, when the field is left.
+bool input_path(std::string_view name, std::string& path, const InputOptions& options = {});
 /// Several lines, `height` pixels. `submitted`: by Enter, if that is an option.
 bool input_lines(std::string_view name, std::string& text, float height, bool& submitted,
                  const InputOptions& options = {});

@@ -175,7 +175,7 @@ std::string read_input(const std::string& path, int64_t most) {
 
 std::string read_filled_input(const std::string& path) {
   std::string text = read_input(path);
-  if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
+  if (is_blank(text)) {
     throw Failure(kExitBadFile, (path == "-" ? "stdin" : path) + ": is empty");
   }
   return text;
@@ -187,6 +187,21 @@ std::string read_input_or_pipe(const std::string& path, const char* what, const 
   std::string text = platform::stdin_is_terminal() ? std::string() : read_input("-", most);
   if (text.empty()) usage(fmt::format("no {} given: {}", what, hint));
   return text;
+}
+
+bool is_blank(std::string_view text) {
+  return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
+}
+
+std::string without_line_end(std::string text) {
+  if (text.ends_with('\n')) text.pop_back();
+  if (text.ends_with('\r')) text.pop_back();
+  return text;
+}
+
+int32_t chunk_of(const std::optional<int32_t>& given, int64_t context, int32_t usual) {
+  if (given) return *given;
+  return context > 0 ? static_cast<int32_t>(std::clamp<int64_t>(context, 4, 1 << 16)) : usual;
 }
 
 std::string unescaped(std::string_view text) {
@@ -343,6 +358,13 @@ LoadOptions load_options(const ModelArgs& args) {
   }
   if (std::ranges::count(load.drafters, "model") > 0 && load.draft_model.empty()) {
     usage("--drafter model: needs a draft model: -md FILE");
+  }
+  if (!load.drafters.empty() && !load.draft_model.empty() &&
+      std::ranges::count(load.drafters, "model") == 0) {
+    usage(
+        fmt::format("-md {}: is not used by these drafters: add 'model' to --drafter, or leave -md "
+                    "out",
+                    printable(load.draft_model)));
   }
   if (args.verbose) set_verbosity(Verbosity::debug);
   if (args.quiet) set_verbosity(Verbosity::quiet);

@@ -48,6 +48,11 @@ std::string read_filled_input(const std::string& path);
 /// (usage), which says what is missing and how to give it.
 std::string read_input_or_pipe(const std::string& path, const char* what, const char* hint,
                                int64_t most = kMostInputBytes);
+bool is_blank(std::string_view text);
+/// Without the one line end that editors put behind a text.
+std::string without_line_end(std::string text);
+/// Tokens of a chunk: what was given, else -c, as in llama.cpp, else what is usual.
+int32_t chunk_of(const std::optional<int32_t>& given, int64_t context, int32_t usual);
 /// Replaces \n, \t, \r, \\, \", \' and \xNN by the characters they stand for. Others stay.
 std::string unescaped(std::string_view text);
 

@@ -22,6 +22,7 @@ namespace {
 struct ChatArgs {
   ModelArgs model;
   std::optional<std::string> prompt;
+  std::string file;
   std::string system;
   std::string system_file;
   std::vector<std::string> images;
@@ -44,7 +45,10 @@ struct ChatArgs {
 void declare_chat(Options options, ChatArgs& args) {
   args.as_typed = [options](const std::string& message) { return options.as_typed(message); };
   declare_load(options, args.model);
-  options.add("-p,--prompt", "TEXT", args.prompt, "The first message").may_be_empty();
+  const Option prompt =
+      options.add("-p,--prompt", "TEXT", args.prompt, "The first message").may_be_empty();
+  options.add("-f,--file", "FILE", args.file, "The first message from a file; '-': stdin")
+      .excludes(prompt);
   const Option system =
       options.add("-sys,--system-prompt", "TEXT", args.system, "What the model is told to be")
           .may_be_empty();
@@ -69,6 +73,8 @@ void declare_chat(Options options, ChatArgs& args) {
       .add("--chat-template-kwargs", "JSON", args.template_variables,
            "Further variables of the template, as a JSON object");
   declare_sampling(options, args.sampling);
+  options.add("-r,--stop,--reverse-prompt", "TEXT", args.generate.stop,
+              "End an answer before this text. May be given several times");
   declare_constraint(options, args.constraint);
   declare_speculation(options, args.speculation);
   options.flag("--context-shift", args.shift,
@@ -173,11 +179,11 @@ std::string summary(const chat::Answer& answer, const Chat& chat) {
   const GenerateResult& r = answer.result;
   const MemoryReport memory = chat.engine->memory();
   return fmt::format(
-      "[{} tokens at {:.1f} tokens/s; prompt {} tokens at {:.1f} tokens/s; first token after "
+      "[{} tokens at {:.1f} tokens/s; prompt {} tokens{} at {:.1f} tokens/s; first token after "
       "{:.2f} s; context {} of {}; memory {}{}{}]",
-      r.generated_tokens, generate_rate(r), r.prompt_tokens, prompt_rate(r), r.first_token_seconds,
-      chat.conversation->context_used(), memory.context, human_bytes(memory.total),
-      speculation_summary(r.speculation),
+      r.generated_tokens, generate_rate(r), r.prompt_tokens, reused_text(r), prompt_rate(r),
+      r.first_token_seconds, chat.conversation->context_used(), memory.context,
+      human_bytes(memory.total), speculation_summary(r.speculation),
       r.reason == FinishReason::context
           ? "; stopped: the context is full (/clear, a larger -c or --context-shift)"
       : r.reason == FinishReason::cancelled ? "; stopped"
@@ -211,8 +217,12 @@ void answer(Chat& chat, const ChatArgs& args) {
   platform::forget_interrupt();
   view.end();
   if (!done) {
+    if (chat.conversation->too_long() == chat::Conversation::TooLong::nothing) {
+      fail_generation(args.constraint, done.error());
+    }
     fail(*chat.conversation, done.error());
   }
+  chat.answered = true;
   check_out();
   if (done->dropped_messages > 0 && !chat.told_of_dropped && !args.model.quiet) {
     note("the context is full: from here on the model does not see the oldest messages");
@@ -229,7 +239,7 @@ void answer(Chat& chat, const ChatArgs& args) {
 /// A message, or a command if a person typed it; false where the conversation ends. After a failure
 /// the messages are as before.
 bool take_line(Chat& chat, const ChatArgs& args, const LineReader::Line& line) {
-  if (line.text.find_first_not_of(" \t\r\n") == std::string::npos) return true;
+  if (is_blank(line.text)) return true;
   const Json before = chat.conversation->messages();
   CommandResult result = CommandResult::answer;
   const bool slash = line.typed && !line.quoted && !line.pasted && line.text.starts_with('/');
@@ -277,7 +287,8 @@ void converse(Chat& chat, const ChatArgs& args) {
       print_error(failure.what());
     }
     line.reset();
-    if (args.single_turn || platform::interrupted()) break;
+    const bool one = args.single_turn && (chat.answered || chat.failed);
+    if (one || platform::interrupted()) break;
   }
 }
 
@@ -292,9 +303,13 @@ int load_and_converse(ChatArgs& args) {
     args.generate.max_tokens = -1;
     args.generate.overflow = ContextOverflow::stop;
   }
-  if (!args.system_file.empty()) args.system = read_input(args.system_file);
+  if (!args.system_file.empty()) args.system = without_line_end(read_input(args.system_file));
   if (args.escape && args.system_file.empty()) args.system = unescaped(args.system);
   if (args.escape && args.prompt) args.prompt = unescaped(*args.prompt);
+  if (!args.file.empty()) args.prompt = without_line_end(read_filled_input(args.file));
+  if (args.single_turn && args.prompt && is_blank(*args.prompt)) {
+    usage("-p: the message is empty, and -st wants an answer");
+  }
   choose_model_silently(args.model);
   choose_vision(args.model, args.images);
   const std::string source = template_source(args.chat_template);
@@ -320,6 +335,9 @@ int load_and_converse(ChatArgs& args) {
   }
   converse(chat, args);
   if (platform::interrupted()) return platform::interrupt_code();
+  if (args.single_turn && !chat.answered && !chat.failed && !reader.interactive()) {
+    usage("-st: no message was given: use -p TEXT, -f FILE or a pipe");
+  }
   return chat.failed ? kExitRuntime : kExitOk;
 }
 

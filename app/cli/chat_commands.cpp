@@ -207,7 +207,7 @@ CommandResult set(Chat& chat, const std::string& text) {
   if (text.empty()) {
     show_settings(chat.generate, chat.engine->model());
   } else {
-    change_settings(chat.generate, text);
+    change_settings(chat.generate, text, chat.engine->vocabulary_size());
   }
   return CommandResult::read;
 }

@@ -18,6 +18,7 @@ struct Chat {
   Json images = Json::array();   ///< parts of the next message
   std::string last;              ///< speed and memory of the last answer
   bool failed = false;           ///< an answer failed (not only a command)
+  bool answered = false;         ///< at least once
   bool told_of_dropped = false;  ///< the user knows that the model does not see all messages
 };
 

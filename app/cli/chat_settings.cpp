@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <limits>
-#include <sstream>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/failure.h"
@@ -32,6 +31,29 @@ struct Flags {
   }
 };
 
+/// The words of a line, of which quotes make one and take spaces into it, as in a shell.
+std::vector<std::string> words_of(std::string_view line) {
+  std::vector<std::string> words;
+  char quote = 0;
+  bool in_word = false;
+  for (const char c : line) {
+    if (quote == 0 && (c == ' ' || c == '\t')) {
+      in_word = false;
+      continue;
+    }
+    if (!std::exchange(in_word, true)) words.emplace_back();
+    if (quote == 0 && (c == '"' || c == '\'')) {
+      quote = c;
+    } else if (c == quote) {
+      quote = 0;
+    } else {
+      words.back() += c;
+    }
+  }
+  if (quote != 0) usage(fmt::format("a {} is not closed", quote));
+  return words;
+}
+
 void show(std::string_view flag, const std::string& value, const char* whose = "") {
   print_line(fmt::format("  {:22} {:8} {}", flag, value, whose));
 }
@@ -54,15 +76,15 @@ void show(std::string_view flags, const std::optional<T>& value, T preset,
 
 }  // namespace
 
-void change_settings(GenerateOptions& options, const std::string& text) {
+void change_settings(GenerateOptions& options, const std::string& text, int32_t vocabulary) {
   Flags flags;
-  std::istringstream words(text);
-  std::vector<std::string> arguments{std::istream_iterator<std::string>(words), {}};
   SamplingOptions given;
   try {
+    std::vector<std::string> arguments = words_of(text);
     flags.parser.parse(arguments);
     given = sampling_options(flags.sampling);
     require_one_seed(flags.sampling);
+    require_biased_tokens(given, vocabulary);
   } catch (const Failure& e) {
     throw Failure(kExitRuntime, std::string("/set: ") + e.what());
   }
@@ -71,7 +93,7 @@ void change_settings(GenerateOptions& options, const std::string& text) {
   if (given.name) o.name = given.name;
 #include "infer/samplers.def"
   if (given.dry_breakers) o.dry_breakers = given.dry_breakers;
-  if (given.seed) o.seed = given.seed;
+  if (!flags.sampling.seeds.empty()) o.seed = given.seed;  // none: a fresh one each time
   if (!given.samplers.empty()) o.samplers = given.samplers;
   if (!given.logit_bias.empty()) o.logit_bias = given.logit_bias;
   if (flags.max_tokens) options.max_tokens = *flags.max_tokens;

@@ -8,7 +8,7 @@
 namespace infer::cli {
 
 /// Changes what the flags of the command line in `text` name. Throws Failure.
-void change_settings(GenerateOptions& options, const std::string& text);
+void change_settings(GenerateOptions& options, const std::string& text, int32_t vocabulary);
 /// Prints the flags, and what holds now: as it was set, suggested by the model, or by default.
 void show_settings(const GenerateOptions& options, const ModelDescription& model);
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <iterator>
 
 #include "cli/arguments.h"
@@ -102,6 +103,30 @@ std::vector<std::string> read_texts(const TextsArgs& args) {
   return texts;
 }
 
+/// Says which line of the input a text is, and which flag helps.
+[[noreturn]] void fail_texts(const TextsArgs& args, const Status& status) {
+  std::string message = status.message();
+  size_t index = 0;
+  constexpr std::string_view kText = "text ";
+  if (!message.starts_with(kText)) throw Failure(exit_code(status.code()), message);
+  const char* const end = message.data() + message.size();
+  const auto number = std::from_chars(message.data() + kText.size(), end, index);
+  if (number.ec != std::errc()) throw Failure(exit_code(status.code()), message);
+  const std::string name = args.file.empty() || args.file == "-" ? "stdin" : args.file;
+  const std::string_view rest(number.ptr, end);
+  const bool may_be_cut = rest.ends_with("have it truncated");
+  const int code = exit_code(status.code());
+  throw Failure(code == kExitUsage ? kExitBadFile : code,
+                fmt::format("{}: line {}: the text{}{}", name, index + 1, rest,
+                            may_be_cut ? " (--truncate)" : ""));
+}
+
+template <typename T>
+T must_take(const TextsArgs& args, Result<T> made) {
+  if (!made) fail_texts(args, made.error());
+  return *std::move(made);
+}
+
 /// "[0.25,-1]" or "0.25 -1": numbers as short as they can be read back.
 void append_numbers(fmt::memory_buffer& to, std::span<const float> numbers, char separator) {
   for (size_t i = 0; i < numbers.size(); ++i) {
@@ -169,7 +194,7 @@ int run_embed(EmbedArgs& args) {
   texts.model.load.embeddings = true;
   const std::unique_ptr<Engine> engine = load_engine(texts.model);
   const EmbedOptions options{args.dimensions.value_or(0), !args.raw, texts.truncate};
-  const Embeddings made = must(engine->embed(lines, options));
+  const Embeddings made = must_take(texts, engine->embed(lines, options));
   if (!args.output.empty()) {
     write_npy(args.output, made);
     if (texts.json) {
@@ -191,7 +216,7 @@ int run_rerank(RerankArgs& args) {
   texts.model.load.embeddings = true;
   texts.model.load.pooling = "rank";
   const std::unique_ptr<Engine> engine = load_engine(texts.model);
-  Ranking ranking = must(engine->rerank(args.query, lines, {texts.truncate}));
+  Ranking ranking = must_take(texts, engine->rerank(args.query, lines, {texts.truncate}));
   if (args.top) {
     ranking.texts.resize(std::min(ranking.texts.size(), static_cast<size_t>(*args.top)));
   }

@@ -75,6 +75,10 @@ constexpr Habit kHabits[] = {
     {"-sys --system-prompt -sysf --system-prompt-file --chat-template --chat-template-file "
      "--template",
      Takes::value, true, "a prompt is completed as it is; 'infer chat' converses", "run"},
+    {"--keep", Takes::value, true,
+     "the system prompt always stays; --context-shift leaves out the oldest turns", "chat"},
+    {"--ignore-eos", Takes::nothing, true,
+     "an answer ends where the model ends it; 'infer run' goes on", "chat"},
     {"--format", Takes::value, true, "-j '{}' holds the text to JSON, -j SCHEMA to a schema"},
     {"-dev", Takes::value, true, "the flag is --device; 'infer devices' lists them"},
     {"--list-devices", Takes::nothing, true, "use 'infer devices'"},
@@ -102,8 +106,8 @@ bool is_switch(std::string_view word) {
 }
 
 bool loads_models(std::string_view command) {
-  constexpr std::string_view kCommands[] = {"run",  "chat",  "eval",   "perplexity",
-                                            "plan", "bench", "imatrix"};
+  constexpr std::string_view kCommands[] = {"run",   "chat",    "eval",  "perplexity", "plan",
+                                            "bench", "imatrix", "serve", "embed",      "rerank"};
   return std::ranges::count(kCommands, command) > 0;
 }
 

@@ -15,6 +15,7 @@ struct PerplexityArgs {
   ModelArgs model;
   std::string file;
   PerplexityOptions options;
+  std::optional<int32_t> chunk;
   bool json = false;
 };
 
@@ -24,9 +25,9 @@ void declare_perplexity(Options options, PerplexityArgs& args) {
               "File with the text; '-': stdin, which is also read without this flag if it is a "
               "pipe or a file");
   options
-      .add("--chunk", "N", args.options.chunk, "Tokens in a chunk; only its second half is counted")
-      .range(4, 1 << 20)
-      .show_default();
+      .add("--chunk", "N", args.chunk,
+           "Tokens in a chunk; only its second half is counted (default: -c, else 512)")
+      .range(4, 1 << 20);
   options.add("--chunks", "N", args.options.chunks, "Most chunks; 0: all")
       .range(0, std::numeric_limits<int32_t>::max())
       .show_default();
@@ -66,6 +67,7 @@ int run_perplexity(PerplexityArgs& args) {
                    inputs_of(args.model, {args.file, args.options.base}));
   }
   LoadOptions& load = args.model.load;
+  args.options.chunk = chunk_of(args.chunk, load.context, args.options.chunk);
   if (load.context == 0) load.context = args.options.chunk;
   load.batch_rows = std::min(load.batch_rows, args.options.chunk);
   load.output_rows = std::min(load.batch_rows, 64);

@@ -158,6 +158,7 @@ struct ImatrixArgs {
   ImportanceOptions options;
   std::string file;
   std::string output = "imatrix.gguf";
+  std::optional<int32_t> chunk;
   bool json = false;
 };
 
@@ -166,9 +167,8 @@ void declare_imatrix(Options options, ImatrixArgs& args) {
   options.add("-f,--file", "FILE", args.file,
               "File with text like that the model will read; '-': stdin");
   options.add("-o,--output", "FILE", args.output, "GGUF file to write").show_default();
-  options.add("--chunk", "N", args.options.chunk, "Tokens in a chunk")
-      .range(4, 1 << 16)
-      .show_default();
+  options.add("--chunk", "N", args.chunk, "Tokens in a chunk (default: -c, else 512)")
+      .range(4, 1 << 16);
   options.add("--chunks", "N", args.options.chunks, "Most chunks; 0: all")
       .range(0, std::numeric_limits<int32_t>::max())
       .show_default();
@@ -183,6 +183,7 @@ int run_imatrix(ImatrixArgs& args) {
   require_output("--output", args.output, inputs_of(args.model, {args.file}));
   const std::string text = read_input_or_pipe(args.file, "text", "use -f FILE or a pipe");
   args.options.load = load_options(args.model);
+  args.options.chunk = chunk_of(args.chunk, args.options.load.context, args.options.chunk);
   args.options.dataset = args.file;
   Progress bar("measuring", !args.model.quiet);
   args.options.on_chunk = [&bar](int64_t done, int64_t of) {

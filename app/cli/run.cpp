@@ -1,5 +1,7 @@
 // infer run: completes a raw prompt, with several seeds at once if so asked.
+#include <algorithm>
 #include <atomic>
+#include <limits>
 #include <new>
 #include <system_error>
 #include <thread>
@@ -20,7 +22,7 @@ struct RunArgs {
   ModelArgs model;
   std::optional<std::string> prompt;
   std::optional<std::string> prompt_word;
-  std::string file;
+  std::string file, binary_file;
   std::vector<std::string> images;
   bool escape = false;
   SamplingArgs sampling;
@@ -37,12 +39,18 @@ void declare_prompt(Options options, RunArgs& args) {
       options.add("prompt", "TEXT", args.prompt_word, "The prompt, after the model").may_be_empty();
   const Option prompt =
       options.add("-p,--prompt", "TEXT", args.prompt, "The prompt").may_be_empty().excludes(word);
-  options
-      .add("-f,--file,-bf,--binary-file", "FILE", args.file,
-           "Read the prompt from a file, byte for byte; '-': stdin, which is also read without a "
-           "prompt if it is a pipe or a file")
+  const Option file =
+      options
+          .add(
+              "-f,--file", "FILE", args.file,
+              "Read the prompt from a file, without the line end that it may end with; '-': stdin, "
+              "which is also read without a prompt if it is a pipe or a file")
+          .excludes(prompt)
+          .excludes(word);
+  options.add("-bf,--binary-file", "FILE", args.binary_file, "The same, byte for byte")
       .excludes(prompt)
-      .excludes(word);
+      .excludes(word)
+      .excludes(file);
   declare_images(options, args.images);
   options.flag("-e,--escape,!--no-escape", args.escape,
                "\\n, \\t, \\\\, \\\", \\' and \\xNN in the prompt stand for those characters");
@@ -62,12 +70,13 @@ void declare_prompt(Options options, RunArgs& args) {
       .add("--logprobs", "N", args.generate.logprobs,
            "With --json: log-probabilities of every token and of the N most likely")
       .range(0, std::numeric_limits<int32_t>::max());
-  options.flag("--ignore-eos", args.generate.ignore_end, "Continue past end-of-text tokens");
+  options.flag("--ignore-eos", args.generate.ignore_end, "Never choose a token that ends the text");
   options.flag("--context-shift", args.shift,
                "When the context is full, drop its earlier half and continue");
   options
       .add("--keep", "N", args.generate.keep,
-           "How many of the first tokens --context-shift never drops")
+           "How many of the first tokens --context-shift never drops, besides the one that begins "
+           "all texts of the model")
       .range(0, std::numeric_limits<int32_t>::max())
       .show_default();
   output.flag("--json", args.json, "Print one JSON object in place of the text");
@@ -190,9 +199,9 @@ void complete_all(Engine& engine, std::vector<Completion>& completions,
 
 void summarise(const Completion& completion) {
   const GenerateResult& done = **completion.result;
-  note("prompt {} tokens, {:.1f} tokens/s; generated {} tokens, {:.1f} tokens/s{}; seed {}{}",
-       done.prompt_tokens, prompt_rate(done), done.generated_tokens, generate_rate(done),
-       speculation_summary(done.speculation), done.seed,
+  note("prompt {} tokens{}, {:.1f} tokens/s; generated {} tokens, {:.1f} tokens/s{}; seed {}{}",
+       done.prompt_tokens, reused_text(done), prompt_rate(done), done.generated_tokens,
+       generate_rate(done), speculation_summary(done.speculation), done.seed,
        done.reason == FinishReason::context
            ? "; stopped: the context is full (-c, or --context-shift)"
            : "");
@@ -201,8 +210,30 @@ void summarise(const Completion& completion) {
 std::string prompt_of(const RunArgs& args) {
   if (args.prompt) return *args.prompt;
   if (args.prompt_word) return *args.prompt_word;
-  return read_input_or_pipe(args.file, "prompt",
-                            "use -p TEXT, -f FILE or a pipe; 'infer chat' converses");
+  if (!args.binary_file.empty()) return read_input(args.binary_file);
+  return without_line_end(read_input_or_pipe(
+      args.file, "prompt", "use -p TEXT, -f FILE or a pipe; 'infer chat' converses"));
+}
+
+/// Forbids the tokens that end a text, as --ignore-eos does in llama.cpp. A constraint decides by
+/// itself where the text may end.
+void forbid_ends(const Vocabulary& vocabulary, GenerateOptions& options) {
+  if (!options.ignore_end || !options.grammar.empty() || !options.json_schema.empty()) return;
+  auto& biases = options.sampling.logit_bias;
+  for (int32_t token = 0; token < vocabulary.size(); ++token) {
+    if (!vocabulary.is_end_of_generation(token)) continue;
+    std::erase_if(biases, [&](const auto& bias) { return bias.first == token; });
+    biases.emplace_back(token, -std::numeric_limits<float>::infinity());
+  }
+}
+
+/// With --context-shift a prompt that does not fit would be cut in its middle.
+void require_room(size_t prompt, int64_t context) {
+  if (static_cast<int64_t>(prompt) <= context) return;
+  throw Failure(kExitDoesNotFit,
+                fmt::format("the prompt has {} tokens, and the context holds {}: shorten it, or "
+                            "make the context larger (-c)",
+                            prompt, context));
 }
 
 int run_prompt(RunArgs& args) {
@@ -223,12 +254,19 @@ int run_prompt(RunArgs& args) {
   args.model.load.parallel = std::max(args.model.load.parallel, static_cast<int32_t>(seeds.size()));
   const std::unique_ptr<Engine> engine = load_engine(args.model);
   require_biased_tokens(args.generate.sampling, engine->vocabulary_size());
+  forbid_ends(engine->vocabulary(), args.generate);
   args.generate.images = read_images(*engine, args.images);
   if (engine->image_places(prompt) == 0) {
     for (size_t i = 0; i < args.images.size(); ++i) prompt.insert(0, engine->image_text());
   }
   const std::vector<int32_t> tokens =
       must(engine->tokenize(prompt, TokenizeOptions{}, args.generate.images));
+  require_room(tokens.size(), engine->memory().context);
+  const SpecialTokenIds special = engine->vocabulary().special();
+  if (special.adds_bos && !tokens.empty() && tokens.front() == special.bos &&
+      args.generate.keep < std::numeric_limits<int32_t>::max()) {
+    ++args.generate.keep;
+  }
   std::vector<Completion> completions(seeds.size());
   for (Completion& completion : completions) {
     completion.vocabulary = &engine->vocabulary();
@@ -244,7 +282,7 @@ int run_prompt(RunArgs& args) {
   Json reports = Json::array();
   bool line_open = false;
   for (const Completion& completion : completions) {
-    must(completion.result->has_value() ? Status() : completion.result->error());
+    if (!*completion.result) fail_generation(args.constraint, completion.result->error());
     if (args.json) {
       reports.push_back(report(completion));
     } else if (seeds.size() > 1) {

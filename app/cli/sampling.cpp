@@ -24,6 +24,14 @@ std::string step_names() {
   return names;
 }
 
+bool is_step(std::string_view name) {
+  constexpr std::string_view kNames[] = {
+#define INFER_SAMPLER(name, makes, with_mirostat) #name,
+#include "infer/samplers.def"
+      "typ_p", "temp"};  // as llama.cpp writes them
+  return std::ranges::count(kNames, name) > 0;
+}
+
 /// A negative number is a seed like any other, as in the server's requests; -1 alone is none.
 std::optional<uint64_t> parse_seed(const std::string& text) {
   if (text == "-1") return std::nullopt;
@@ -122,6 +130,10 @@ SamplingOptions sampling_options(const SamplingArgs& args) {
     std::erase(*o.dry_breakers, "none");
   }
   o.samplers = list_of("--samplers", args.samplers, ';');
+  for (const std::string& name : o.samplers) {
+    if (is_step(name)) continue;
+    usage(fmt::format("--samplers: expected {}, separated by ';', found '{}'", step_names(), name));
+  }
   for (const std::string& text : args.logit_bias) {
     const auto bias = parse_bias(text);
     if (!bias) {
@@ -153,6 +165,16 @@ void read_constraint(const ConstraintArgs& args, GenerateOptions& options) {
   options.grammar = args.grammar_file.empty() ? args.grammar : read_filled_input(args.grammar_file);
   options.json_schema =
       args.schema_file.empty() ? args.schema : read_filled_input(args.schema_file);
+}
+
+void fail_generation(const ConstraintArgs& args, const Status& status) {
+  const std::string& text = status.message();
+  std::string file;
+  if (text.starts_with("grammar, ")) file = args.grammar_file;
+  if (text.starts_with("the schema ")) file = args.schema_file;
+  if (file == "-") file = "stdin";
+  throw Failure(file.empty() ? exit_code(status.code()) : kExitBadFile,
+                file.empty() ? text : file + ": " + text);
 }
 
 void require_biased_tokens(const SamplingOptions& options, int32_t vocabulary_size) {

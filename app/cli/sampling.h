@@ -43,6 +43,10 @@ void declare_constraint(Options options, ConstraintArgs& args);
 /// Reads the files. Throws Failure.
 void read_constraint(const ConstraintArgs& args, GenerateOptions& options);
 
+/// Throws the Failure of a generation, which names the file of the grammar or schema if that is
+/// wrong.
+[[noreturn]] void fail_generation(const ConstraintArgs& args, const Status& status);
+
 /// Throws Failure (usage) if a bias is of a token that the vocabulary does not have.
 void require_biased_tokens(const SamplingOptions& options, int32_t vocabulary_size);
 

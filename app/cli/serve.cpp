@@ -281,7 +281,12 @@ std::vector<std::string> origins_of(const ServeArgs& args) {
                       "without a path, found '{}'",
                       given));
     }
-    origins.push_back(server::lower_case(given));
+    // Browsers leave out the port that goes without saying.
+    std::string origin = server::lower_case(given);
+    if (origin.starts_with("https://") && origin.ends_with(":443"))
+      origin.resize(origin.size() - 4);
+    if (origin.starts_with("http://") && origin.ends_with(":80")) origin.resize(origin.size() - 3);
+    origins.push_back(std::move(origin));
   }
   return origins;
 }

@@ -1,6 +1,10 @@
 // Statistics of a generation, for the user.
 #pragma once
 
+#include <fmt/format.h>
+
+#include <string>
+
 #include "infer/infer.hpp"
 
 namespace infer::cli {
@@ -15,9 +19,15 @@ inline const char* finish_name(FinishReason reason) {
   return "unknown";
 }
 
-/// Tokens a second of the prompt. Tokens found in the cache count too.
+/// Tokens a second of the prompt, of those that were computed.
 inline double prompt_rate(const GenerateResult& r) {
-  return r.prompt_seconds > 0 ? static_cast<double>(r.prompt_tokens) / r.prompt_seconds : 0;
+  const auto computed = static_cast<double>(r.prompt_tokens - r.reused_tokens);
+  return r.prompt_seconds > 0 && computed > 0 ? computed / r.prompt_seconds : 0;
+}
+
+/// " (768 from the cache)", or nothing.
+inline std::string reused_text(const GenerateResult& r) {
+  return r.reused_tokens > 0 ? fmt::format(" ({} from the cache)", r.reused_tokens) : "";
 }
 
 /// The first token comes out of the prompt's last step; the time runs from there.

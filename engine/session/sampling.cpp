@@ -21,11 +21,13 @@ Status choose(T& to, const std::optional<T>& asked, const Metadata& metadata, co
   }
   if (suggestion.empty()) return {};
   const std::string key = "general.sampling." + std::string(suggestion);
-  INFER_TRY_S(const std::optional<double> found, metadata.get_float(key));
+  INFER_TRY_S(std::optional<double> found, metadata.get_float(key));
   if (!found) return {};
+  if (std::is_integral_v<T> && low == 0 && *found == -1) found = 0;  // some have −1 for what is off
   if (!(*found >= low && *found <= high)) {
-    return error(StatusCode::bad_file, "{}: key '{}': expected {} to {}, found {}",
-                 metadata.source(), key, low, high, *found);
+    return error(StatusCode::bad_file,
+                 "{}: key '{}': expected {} to {}, found {}; a {} that is given takes its place",
+                 metadata.source(), key, low, high, *found, name);
   }
   to = static_cast<T>(*found);
   return {};

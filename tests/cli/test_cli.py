@@ -339,7 +339,7 @@ def test_run_reads_the_prompt_from_file_or_stdin(talking_model, tmp_path):
     prompt = tmp_path / "prompt"
     prompt.write_text("a prompt\n")
     arguments = ["run", "-m", talking_model, "-n", 5, "--temp", 0, "--ignore-eos"]
-    texts = {infer(*arguments, "-p", "a prompt\n").stdout, infer(*arguments, "-f", prompt).stdout,
+    texts = {infer(*arguments, "-p", "a prompt").stdout, infer(*arguments, "-f", prompt).stdout,
              infer(*arguments, "-f", "-", stdin=b"a prompt\n").stdout}
     assert len(texts) == 1
 

@@ -112,7 +112,7 @@ def test_dimensions_and_lengths():
 def test_texts_that_are_too_long():
     long_one = ["cat", "cat " * 300]
     says = fails(4, "embed", "-m", MEAN, "--jsonl", "-f", "-", stdin=lines_of(long_one))
-    assert "text 1 has 302 tokens" in says and "at most 256" in says
+    assert "stdin: line 2: the text has 302 tokens" in says and "at most 256" in says
     made = embed(MEAN, long_one, "--truncate")
     assert made["tokens"] == 3 + 256
     assert made["embeddings"][1] == embed(MEAN, ["cat " * 254])["embeddings"][0]
@@ -136,8 +136,8 @@ def test_input_that_is_wrong(tmp_path):
 def test_a_text_without_tokens():
     # This vocabulary adds nothing around a text.
     reranker = DATA / "qwen3-reranker"
-    fails(2, "embed", "-m", reranker, "--pooling", "last", "-f", "-", stdin=b"cat\n\n",
-          says="text 1 is empty")
+    fails(3, "embed", "-m", reranker, "--pooling", "last", "-f", "-", stdin=b"cat\n\n",
+          says="stdin: line 2: the text is empty")
 
 
 def test_models_that_are_not_of_the_kind(model, tmp_path):

@@ -68,7 +68,7 @@ def test_lines_and_the_best_ones(tmp_path):
 def test_texts_that_are_too_long():
     model = DATA / "bert-rank"
     says = fails(4, "rerank", "-m", model, "-q", "cat", "-f", "-", stdin=b"cat\n" + b"cat " * 300)
-    assert "text 1 has 304 tokens" in says and "at most 256" in says
+    assert "stdin: line 2: the text has 304 tokens" in says and "at most 256" in says
     assert len(rerank(model, "cat", ["cat", "cat " * 300], "--truncate")) == 2
     # Nothing is left for the text.
     fails(4, "rerank", "-m", model, "-q", "cat " * 300, "-f", "-", "--truncate", stdin=b"cat")

@@ -111,7 +111,7 @@ def test_pages_of_other_sites(service, start):
     assert service.ask("OPTIONS", "/v1/chat/completions", headers=evil)[0] == 403
     own = {"Origin": f"http://127.0.0.1:{service.port}"}
     assert service.ask("POST", "/tokenize", {"content": "a"}, headers=own)[0] == 200
-    friendly = start("--allow-origin", "https://Page.example", "--allow-host", "Name.example")
+    friendly = start("--allow-origin", "https://Page.example:443", "--allow-host", "Name.example")
     page = {"Origin": "https://page.example"}
     status, headers, _ = friendly.ask("OPTIONS", "/v1/chat/completions", headers=page)
     assert status == 204 and headers["access-control-allow-origin"] == "https://page.example"

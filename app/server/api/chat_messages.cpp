@@ -204,7 +204,7 @@ std::vector<ModelImage> read_images(const Call& call, const std::vector<std::str
           std::as_bytes(std::span(file)), fmt::format("image {}", images.size() + 1));
       // The file is the client's.
       if (!read && read.error().code() == StatusCode::bad_file) {
-        must(Status(StatusCode::invalid_argument, read.error().message()));
+        throw Problem(400, read.error().message(), "messages");
       }
       if (!read) must(for_clients(read.error(), model.engine().model().path, model.name()));
       image = known.emplace(file, *std::move(read)).first;

@@ -18,6 +18,7 @@ int http_status(StatusCode code) {
 
 const char* error_type(int status) {
   switch (status) {
+    case 501: return "invalid_request_error";
     case 401: return "authentication_error";
     case 403: return "permission_error";
     case 404: return "not_found_error";
@@ -30,7 +31,7 @@ const char* error_type(int status) {
 const char* anthropic_error_type(int status) {
   if (status == 413) return "request_too_large";
   if (status == 503) return "overloaded_error";
-  return status < 500 ? error_type(status) : "api_error";
+  return status < 500 || status == 501 ? error_type(status) : "api_error";
 }
 
 void must(const Status& status) {

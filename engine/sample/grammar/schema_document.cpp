@@ -42,6 +42,22 @@ Status check_shape(std::string_view text) {
   return {};
 }
 
+/// Where and why a text is no JSON: "line 3, column 5: syntax error while parsing …".
+std::string fault_of(std::string_view text) {
+  struct Finder final : nlohmann::detail::json_sax_acceptor<Json> {
+    std::string fault;
+    bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& why) {
+      fault = why.what();
+      return false;
+    }
+  };
+  Finder finder;
+  Json::sax_parse(text, &finder);
+  constexpr std::string_view kBefore = "parse error at ";
+  const size_t at = finder.fault.find(kBefore);
+  return at == std::string::npos ? finder.fault : finder.fault.substr(at + kBefore.size());
+}
+
 /// Whether a number outside of strings has no fraction and no exponent, and exceeds 64 bits.
 bool find_large_integer(std::string_view text) {
   bool quoted = false;
@@ -123,7 +139,7 @@ Status SchemaDocument::parse(std::string_view text) {
   // Throws where memory ends only.
   root_ = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (root_.is_discarded()) {
-    return error(StatusCode::invalid_argument, "the schema is not valid JSON");
+    return error(StatusCode::invalid_argument, "the schema is not valid JSON: {}", fault_of(text));
   }
   large_integers_ = find_large_integer(text);
   if (root_.is_structured()) find_anchors();

@@ -78,7 +78,7 @@ constexpr Habit kHabits[] = {
     {"--keep", Takes::value, true,
      "the system prompt always stays; --context-shift leaves out the oldest turns", "chat"},
     {"--ignore-eos", Takes::nothing, true,
-     "an answer ends where the model ends it; 'infer run' goes on", "chat"},
+     "an answer ends where the model ends it; 'infer run' has the flag", "chat"},
     {"--format", Takes::value, true, "-j '{}' holds the text to JSON, -j SCHEMA to a schema"},
     {"-dev", Takes::value, true, "the flag is --device; 'infer devices' lists them"},
     {"--list-devices", Takes::nothing, true, "use 'infer devices'"},

@@ -1,6 +1,6 @@
 // Llama 1 to 3.2, Mistral, Mixtral, TinyLlama, SmolLM2, InternLM 3: the plain decoder with
 // interleaved RoPE (Llama 3.1 divides its frequencies by "rope_freqs"), SwiGLU or experts chosen by
-// softmax.
+// softmax. "llama-embed" makes vectors: every token of a text sees all others.
 // Touvron et al. 2023; Dubey et al. 2024; Jiang et al. 2023 and 2024.
 #include "engine/model/checkpoint.h"
 #include "engine/model/checkpoint_experts.h"
@@ -18,7 +18,22 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   for (int64_t layer = 0; layer < model->params.layers; ++layer) {
     model->set_window(layer, static_cast<int32_t>(window));
   }
+  if (r.architecture() == "llama-embed") model->mutable_info().causal = false;
   return DecoderModel::finish(std::move(model), r);
+}
+
+/// Llama in which every token of a text sees all others: of NVIDIA's embeddings and rerankers.
+void map_bidirectional(CheckpointMap& m) {
+  m.keys.set_bool("attention.causal", false);
+  const std::string said = m.config.get_string("pooling", "avg");
+  const auto pooling = pooling_named(said == "avg" ? "mean" : said);
+  m.config.require(pooling == Pooling::mean || pooling == Pooling::cls || pooling == Pooling::last,
+                   "this pooling");
+  const auto number = static_cast<int64_t>(pooling.value_or(Pooling::mean));
+  m.keys.set_int("pooling_type", number);
+  if (m.config.checkpoint() != "LlamaBidirectionalForSequenceClassification") return;
+  m.classifier({{"score", "cls.output"}});
+  m.keys.set_int("classifier.pooling_type", number);
 }
 
 /// Mistral and Mixtral have windows; Mixtral's experts are called w1 (gate), w3 (up) and w2 (down).
@@ -36,7 +51,8 @@ void map(CheckpointMap& m) {
       m.config.assume(key, int64_t{value});
     }
   }
-  m.begin({.architecture = "llama",
+  const bool bidirectional = m.config.checkpoint().starts_with("LlamaBidirectional");
+  m.begin({.architecture = bidirectional ? "llama-embed" : "llama",
            .rope_base = m.config.checkpoint() == "MixtralForCausalLM" ? 1e6 : 10000.0});
   // transformers ignores this key for Llama. Others may not.
   m.config.require(m.config.get_float(rope_section(m.config) + "partial_rotary_factor",
@@ -46,6 +62,7 @@ void map(CheckpointMap& m) {
   m.layers({{"input_layernorm", "attn_norm"}, {"post_attention_layernorm", "ffn_norm"}});
   m.attention();
   m.feed_forward();
+  if (bidirectional) return map_bidirectional(m);
   if (m.config.checkpoint() == "LlamaForCausalLM") return;
   if (const int64_t window = window_of(m.config); window > 0)
     m.keys.set_int("attention.sliding_window", window);
@@ -64,9 +81,11 @@ void map(CheckpointMap& m) {
 }  // namespace
 
 const ArchDef& llama_arch() {
-  static constexpr const char* kNames[] = {"llama"};
-  static constexpr const char* kCheckpoints[] = {"LlamaForCausalLM", "MistralForCausalLM",
-                                                 "MixtralForCausalLM", "InternLM3ForCausalLM"};
+  static constexpr const char* kNames[] = {"llama", "llama-embed"};
+  static constexpr const char* kCheckpoints[] = {
+      "LlamaForCausalLM",        "MistralForCausalLM",
+      "MixtralForCausalLM",      "InternLM3ForCausalLM",
+      "LlamaBidirectionalModel", "LlamaBidirectionalForSequenceClassification"};
   static const ArchDef def{.names = kNames,
                            .create = create,
                            .checkpoints = kCheckpoints,

@@ -16,7 +16,8 @@ constexpr const char* kTables[] = {"embed_tokens.weight",
                                    "tok_embeddings.weight",
                                    "embeddings.word_embeddings.weight",
                                    "embeddings.tok_embeddings.weight",
-                                   "embeddings.weight"};
+                                   "embeddings.weight",
+                                   "encoder.weight"};
 constexpr const char* kRoots[] = {"model.",
                                   "ernie.",
                                   "language_model.model.",
@@ -27,8 +28,8 @@ constexpr const char* kRoots[] = {"model.",
                                   "model.text_model.",
                                   ""};
 /// What stands outside of the part that these are the beginning of.
-constexpr const char* kOutside[] = {"lm_head.", "output.",   "classifier.", "score.",
-                                    "head.",    "sentence.", "mtp."};
+constexpr const char* kOutside[] = {"lm_head.", "output.", "classifier.", "dense.",
+                                    "score.",   "head.",   "sentence.",   "mtp."};
 /// What reads images and sound, of which texts need nothing.
 constexpr const char* kTowers[] = {"vision_tower.",
                                    "vision_model.",

@@ -86,7 +86,7 @@ def test_the_shapes_cover_the_architectures_of_the_engine(tmp_path):
     # An architecture may come before its shape, but not many may. Encoders generate no text, so that
     # nothing here could be computed with them.
     encoders = {"bert", "nomic-bert", "nomic-bert-moe", "jina-bert-v2", "jina-bert-v3", "modern-bert",
-                "eurobert", "gemma-embedding"}
+                "eurobert", "neo-bert", "llama-embed", "gemma-embedding"}
     assert encoders <= set(supported)
     heads = {"eagle3", "gemma4-assistant"}  # which draft for a model of another architecture
     assert heads <= set(supported)

@@ -42,10 +42,16 @@ MODELS = {
     "modern-bert-rank": ("ModernBertConfig", "ModernBertForSequenceClassification",
                          MODERN | {"num_labels": 1, "classifier_pooling": "mean"}, None),
     "eurobert": ("EuroBertConfig", "EuroBertModel", DECODER, "mean"),
+    "llama-embed": ("LlamaConfig", "LlamaModel", DECODER, "mean"),
+    "llama-embed-rank": ("LlamaConfig", "LlamaForSequenceClassification",
+                         DECODER | {"num_labels": 1}, None),
     "gemma-embedding": ("Gemma3TextConfig", "Gemma3TextModel", GEMMA, "mean"),
     "qwen3-embedding": ("Qwen3Config", "Qwen3Model", DECODER, "lasttoken"),
     "qwen3-reranker": ("Qwen3Config", "Qwen3ForCausalLM", DECODER, None),
 }
+# Of Llama's classes those in which every token of a text sees all others; scores are of the mean.
+BIDIRECTIONAL = {"llama-embed": "LlamaBidirectionalModel",
+                 "llama-embed-rank": "LlamaBidirectionalForSequenceClassification"}
 DENSE = {"gemma-embedding": [(16, 20), (20, 12)]}
 
 
@@ -143,6 +149,9 @@ def make(folder, name):
     written = json.loads((folder / "config.json").read_text())
     if "sliding_window" in arguments:  # transformers changes it when it reads it
         written["sliding_window"] = arguments["sliding_window"]
+    if name in BIDIRECTIONAL:
+        written |= {"architectures": [BIDIRECTIONAL[name]], "model_type": "llama_bidirec",
+                    "pooling": "avg"}
     (folder / "config.json").write_text(json.dumps(written, indent=1))
     tokenizer.save(str(folder / "tokenizer.json"))
     special = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]",
@@ -166,12 +175,16 @@ def make(folder, name):
         given = {"input_ids": torch.tensor([ids]), "attention_mask": torch.ones(1, len(ids), dtype=torch.long)}
         if getattr(config, "type_vocab_size", 0) > 1:
             given["token_type_ids"] = torch.tensor([types])
+        if name in BIDIRECTIONAL:
+            given["attention_mask"] = torch.zeros(1, 1, len(ids), len(ids), dtype=torch.double)
         with torch.no_grad():
-            out = model(**given)
+            out = (model.model if name == "llama-embed-rank" else model)(**given)
         if pooling is None and qwen:
             yes, no = tokenizer.token_to_id("yes"), tokenizer.token_to_id("no")
             both = out.logits[0, -1, [yes, no]]
             rows.append(torch.softmax(both, 0)[0].item())
+        elif name == "llama-embed-rank":
+            rows.append(model.score(out.last_hidden_state[0].mean(0))[0].item())
         elif pooling is None:
             rows.append(out.logits[0, 0].item())
         else:

@@ -1,6 +1,7 @@
-"""Tiny random encoders that transformers does not have, as GGUF files, and their vectors of some
-texts in float64: Jina 2 (ALiBi, GEGLU) and Nomic with experts. The formulas are those of the papers
-and of the models' own code.
+"""Tiny random encoders that transformers does not have, as GGUF files, and their vectors or scores of
+some texts in float64: Jina 2 (ALiBi, GEGLU), its reranker, and Nomic with experts. The formulas are
+those of the papers and of the models' own code; llama.cpp's files of the reranker have one matrix
+behind the first token, and the score is the hyperbolic tangent of its row.
 
     python3 -m tests.golden.reference.make_encoders tests/data/embed
 """
@@ -18,6 +19,7 @@ WORDS = "the cat sits outside man plays guitar love pasta new movie is great how
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + ["\u2581" + word for word in WORDS]
 TEXTS = ["the cat sits outside", "", "how tall is the new man " * 12, "love pasta",
          "the cat plays guitar outside the movie " * 20]
+QUERY = "how tall is the cat"
 WIDTH, LAYERS, FEED_FORWARD, CONTEXT = 24, 3, 40, 256
 EXPERTS, USED, EVERY = 4, 2, 2
 
@@ -144,16 +146,24 @@ class Model:
             return self.product(gelu(up), name + "down")
         return self.product(gelu(up[:, :FEED_FORWARD]) * up[:, FEED_FORWARD:], name + "down")
 
-    def vector(self, ids):
-        x = self.get("token_embd.weight")[ids] + self.get("token_types.weight")[0]
+    def hidden(self, ids, types):
+        x = self.get("token_embd.weight")[ids] + self.get("token_types.weight")[types]
         x = self.normed(x, "token_embd_norm")
         for layer in range(LAYERS):
             h = self.normed(x + self.attention(x, layer), f"blk.{layer}.attn_output_norm")
             if not self.nomic:
                 h = self.normed(h + x, f"blk.{layer}.attn_norm_2")
             x = self.normed(h + self.feed_forward(h, layer), f"blk.{layer}.layer_output_norm")
-        mean = x.mean(0)
+        return x
+
+    def vector(self, ids):
+        mean = self.hidden(ids, [0] * len(ids)).mean(0)
         return mean / np.linalg.norm(mean)
+
+    def score(self, query, text):
+        first, second = ids_of(query), ids_of(text)[1:]
+        x = self.hidden(first + second, [0] * len(first) + [1] * len(second))
+        return float(np.tanh(self.product(x[:1], "cls"))[0, 0])
 
     def metadata(self):
         a = self.architecture + "."
@@ -174,13 +184,20 @@ class Model:
 
 def make(folder, name, architecture, heads):
     model = Model(name, architecture, heads)
+    metadata = model.metadata()
+    if name.endswith("-rank"):
+        model.linear("cls", 1, WIDTH)
+        metadata[architecture + ".pooling_type"] = 4
+        expected = {"query": QUERY, "scores": [model.score(QUERY, text) for text in TEXTS]}
+    else:
+        expected = {"vectors": [model.vector(ids_of(text)).tolist() for text in TEXTS]}
     folder.mkdir(parents=True, exist_ok=True)
-    gguf.write(folder / "model.gguf", model.metadata(), model.tensors)
-    vectors = [model.vector(ids_of(text)).tolist() for text in TEXTS]
-    (folder / "expected.json").write_text(json.dumps({"texts": TEXTS, "vectors": vectors}))
+    gguf.write(folder / "model.gguf", metadata, model.tensors)
+    (folder / "expected.json").write_text(json.dumps({"texts": TEXTS} | expected))
 
 
 if __name__ == "__main__":
     for wanted in (("jina-bert-v2", "jina-bert-v2", 4), ("jina-bert-v2-heads", "jina-bert-v2", 6),
+                   ("jina-bert-v2-rank", "jina-bert-v2", 4),
                    ("nomic-bert-moe", "nomic-bert-moe", 4)):
         make(Path(sys.argv[1]) / wanted[0], *wanted)

@@ -197,9 +197,10 @@ Status Executor::load_ropes(int64_t context) {
     if (index >= 0) {
       const Weight& weight = weights_.weight(index);
       const std::string& file = weights_.source().metadata().source();
-      if (weight.desc.type != DType::f32 || weight.desc.elements() != spec.pairs) {
+      const int64_t count = int64_t{spec.pairs} + spec.unused_factors;
+      if (weight.desc.type != DType::f32 || weight.desc.elements() != count) {
         return error(StatusCode::bad_file, "{}: tensor '{}': expected F32 [{}], found {}", file,
-                     weight.name, spec.pairs, to_string(weight.desc));
+                     weight.name, count, to_string(weight.desc));
       }
       factors.resize(static_cast<size_t>(spec.pairs));
       INFER_CHECK(

@@ -1,8 +1,38 @@
 #include "engine/model/blocks.h"
 
+#include <cmath>
+#include <limits>
 #include <string>
 
+#include "engine/core/portable_math.h"
+
 namespace infer {
+namespace {
+
+/// glu(gate, up), with a limit of min(SiLU(gate), limit) and of up within ±limit. SiLU grows where
+/// it is above 0, so that holding its argument below the one that gives the limit is the same.
+ValueId gated(ModelBuilder& m, const op::Glu& glu, ValueId gate, ValueId up, float limit) {
+  if (limit <= 0) return m.g.add(glu, {gate, up});
+  double most = limit;
+  for (int i = 0; i < 60; ++i) {  // Newton's method
+    const double s = portable::sigmoid(most);
+    most += (limit - most * s) / (s * (1 + most * (1 - s)));
+  }
+  constexpr float kUnbounded = -std::numeric_limits<float>::infinity();
+  gate = m.g.add(op::Scale{1.0f, kUnbounded, static_cast<float>(most)}, {gate});
+  return m.g.add(glu, {gate, m.g.add(op::Scale{1.0f, -limit, limit}, {up})});
+}
+
+/// What all heads make, x [value_dim·heads, 1, rows], times the sigmoid of a number for each head,
+/// gate [heads, 1, rows].
+ValueId gate_heads(ModelBuilder& m, ValueId x, ValueId gate, const AttentionBlock& b) {
+  const ValueId ones = m.g.add(op::Scale{0.0f, 1.0f, 1.0f}, {m.g.slice(x, 0, b.value_dim)});
+  const ValueId spread = m.g.add(op::MoeSpread{}, {ones, gate});  // [value_dim, heads, rows]
+  const op::Glu sigmoid{op::Glu::Kind::sigmoid};
+  return m.g.merge_heads(m.g.add(sigmoid, {spread, m.g.split_heads(x, b.heads)}));
+}
+
+}  // namespace
 
 std::array<ValueId, 3> project_qkv(ModelBuilder& m, ValueId x, const AttentionBlock& b) {
   const int64_t parts = b.gate == AttentionBlock::Gate::with_queries ? 2 : 1;
@@ -36,6 +66,8 @@ ValueId attention_block(ModelBuilder& m, ValueId x, const AttentionBlock& b) {
   } else if (b.gate == AttentionBlock::Gate::apart) {
     gate = m.linear(x, block_name(b.layer, "attn_gate"), b.heads * b.value_dim);
     gate = m.g.split_heads(gate, b.heads);
+  } else if (b.gate == AttentionBlock::Gate::of_heads) {
+    gate = m.linear(x, block_name(b.layer, "attn_gate"), b.heads);
   }
   k = m.g.split_heads(k, b.kv_heads);  // [head_dim, kv_heads, rows]
   v = m.g.split_heads(v, b.kv_heads);  // [value_dim, kv_heads, rows]
@@ -60,7 +92,9 @@ ValueId attention_block(ModelBuilder& m, ValueId x, const AttentionBlock& b) {
   const ValueId sinks = m.optional_weight(block_name(b.layer, "attn_sinks.weight"), {b.heads});
   const op::Attention params{b.cache, b.scale, b.softcap, b.window, b.chunked};
   ValueId mixed = m.attention(q, k, v, params, sinks);
-  if (gate != kNoValue) {
+  if (b.gate == AttentionBlock::Gate::of_heads) {
+    mixed = gate_heads(m, mixed, gate, b);
+  } else if (gate != kNoValue) {
     const op::Glu sigmoid{op::Glu::Kind::sigmoid};
     mixed = m.g.merge_heads(m.g.add(sigmoid, {gate, m.g.split_heads(mixed, b.heads)}));
   }
@@ -75,7 +109,7 @@ ValueId gelu_block(ModelBuilder& m, ValueId x, int64_t layer, int64_t width) {
 }
 
 ValueId feed_forward_block(ModelBuilder& m, ValueId x, int64_t layer, int64_t width,
-                           const op::Glu& glu, const char* suffix) {
+                           const op::Glu& glu, const char* suffix, float limit) {
   const auto name = [&](const char* part) { return block_name(layer, part) + suffix; };
   const int64_t embedding = m.g.value(x).desc.shape[0];
   ValueId gate = kNoValue;
@@ -88,7 +122,7 @@ ValueId feed_forward_block(ModelBuilder& m, ValueId x, int64_t layer, int64_t wi
     gate = m.g.slice(both, 0, width);
     up = m.g.slice(both, width, width);
   }
-  return m.linear(m.g.add(glu, {gate, up}), name("ffn_down"), embedding);
+  return m.linear(gated(m, glu, gate, up, limit), name("ffn_down"), embedding);
 }
 
 ValueId routed_experts(ModelBuilder& m, ValueId x, ValueId logits, int64_t layer,
@@ -113,7 +147,7 @@ ValueId routed_experts(ModelBuilder& m, ValueId x, ValueId logits, int64_t layer
     gate = linear(x, "ffn_gate_exps", b.width);
     up = linear(x, "ffn_up_exps", b.width);
   }
-  ValueId mixed = linear(m.g.add(glu, {gate, up}), "ffn_down_exps", embedding);
+  ValueId mixed = linear(gated(m, glu, gate, up, b.limit), "ffn_down_exps", embedding);
   if (!b.weights_input) mixed = m.g.add(op::MoeCombine{}, {mixed, routed[1]});
   m.g.set_unit({UnitKind::feed_forward, static_cast<int32_t>(layer)});
   return mixed;
@@ -124,7 +158,7 @@ ValueId experts_block(ModelBuilder& m, ValueId x, int64_t layer, const ExpertsBl
   const ValueId logits = m.linear(x, block_name(layer, "ffn_gate_inp"), b.experts);
   const ValueId mixed = routed_experts(m, x, logits, layer, b, glu);
   if (b.shared_width == 0 || mixed == kNoValue) return mixed;
-  ValueId shared = feed_forward_block(m, x, layer, b.shared_width, glu, "_shexp");
+  ValueId shared = feed_forward_block(m, x, layer, b.shared_width, glu, "_shexp", b.shared_limit);
   const std::string gate = block_name(layer, "ffn_gate_inp_shexp.weight");
   if (m.has(gate)) {
     const ValueId opening = m.product(x, gate, 1);

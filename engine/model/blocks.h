@@ -38,6 +38,7 @@ struct AttentionBlock {
     none,
     with_queries,  ///< in "attn_q": for each head those of its queries, then those of the gate
     apart,         ///< "attn_gate"
+    of_heads,      ///< "attn_gate" with one row a head, for all that the head makes
   };
   Gate gate = Gate::none;
   float eps = 1e-5f;
@@ -55,9 +56,10 @@ ValueId attention_block(ModelBuilder& m, ValueId x, const AttentionBlock& block)
 ValueId gelu_block(ModelBuilder& m, ValueId x, int64_t layer, int64_t width);
 
 /// down(glu(gate(x), up(x))) with "ffn_gate", "ffn_up", "ffn_down"; without "ffn_gate", "ffn_up"
-/// holds the gate's rows before its own. `suffix` names a variant, e.g. "_shexp".
+/// holds the gate's rows before its own. `suffix` names a variant, e.g. "_shexp". `limit`, if not
+/// 0: with SiLU, what is multiplied is held within it, the gate behind its activation.
 ValueId feed_forward_block(ModelBuilder& m, ValueId x, int64_t layer, int64_t width,
-                           const op::Glu& glu, const char* suffix = "");
+                           const op::Glu& glu, const char* suffix = "", float limit = 0);
 
 /// A router "ffn_gate_inp" (with the selection bias "exp_probs_b" where present) and the experts
 /// "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"; with shared_width > 0 a further feed-forward
@@ -69,6 +71,8 @@ struct ExpertsBlock {
   int64_t width = 0;
   int64_t shared_width = 0;
   op::MoeRoute route;
+  float limit = 0;             ///< of experts, as of feed_forward_block()
+  float shared_limit = 0;      ///< of the further feed-forward
   bool weights_input = false;  ///< weights multiply what the one expert takes, not what it makes
 };
 

@@ -33,6 +33,7 @@ struct Family {
   bool yarn_rounding = true;        ///< YaRN's bounds rounded to whole pairs
   bool yarn_on_scores = false;      ///< scores take up YaRN's magnitude, cos and sin do not
   bool long_rope = false;           ///< reads the factors of longrope itself
+  bool rope_of_whole_head = false;  ///< the written width and factors are those of the whole head
   bool layer_norms = false;         ///< LayerNorm in place of RMSNorm
   const char* table = "embed_tokens.weight";  ///< the tensor with a row for each token
 };

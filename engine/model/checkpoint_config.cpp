@@ -136,6 +136,10 @@ void CheckpointConfig::make_square(const std::string& name) {
   if (sides.size() == 2 && sides[0] == sides[1]) values_.set(key(name), sides[0]);
 }
 
+void CheckpointConfig::replace(const std::string& name, MetaValue value) {
+  values_.set(key(name), std::move(value));
+}
+
 void CheckpointConfig::assume(const std::string& name, MetaValue value) {
   if (!has(name)) values_.set(key(name), std::move(value));
 }

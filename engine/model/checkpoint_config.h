@@ -48,6 +48,8 @@ class CheckpointConfig {
   const std::vector<std::string>* get_strings(const std::string& key);
   /// Sets the value of a key that config.json leaves out because it is the family's default.
   void assume(const std::string& key, MetaValue value);
+  /// Sets the value of a key that the family's code reads in another form.
+  void replace(const std::string& key, MetaValue value);
   /// A list of two equal numbers, of the sides of a square, becomes one of them.
   void make_square(const std::string& key);
 

@@ -54,6 +54,10 @@ void CheckpointKeys::set_ints(const std::string& name, const std::vector<int64_t
   set(name, std::vector<uint32_t>(values.begin(), values.end()));
 }
 
+void CheckpointKeys::set_floats(const std::string& name, std::vector<float> values) {
+  set(name, std::move(values));
+}
+
 void CheckpointKeys::add_general(const std::map<DType, int64_t>& elements) {
   values_.set("general.type", std::string("model"));
   values_.set("general.name", checkpoint_name(values_.source()));

@@ -42,7 +42,9 @@ void yarn(CheckpointMap& m, const Family& family, const std::string& section, do
 
 /// Frequencies whose waves are longer than the original context are slowed by the factor, short
 /// ones are kept, and those between are blended (Dubey et al. 2024).
-void llama3_factors(CheckpointMap& m, const std::string& section, double base, int64_t dims) {
+/// `written`: pairs that factors are written for, at least those of the dims.
+void llama3_factors(CheckpointMap& m, const std::string& section, double base, int64_t dims,
+                    int64_t written) {
   const double factor = m.config.get_float(section + "factor", 8.0);
   const double low = m.config.get_float(section + "low_freq_factor", 1.0);
   const double high = m.config.get_float(section + "high_freq_factor", 4.0);
@@ -65,6 +67,7 @@ void llama3_factors(CheckpointMap& m, const std::string& section, double base, i
                                    : static_cast<double>(turns > high);
     factors.push_back(static_cast<float>(1 / ((1 - kept) / factor + kept)));
   }
+  factors.resize(static_cast<size_t>(written), 1.0f);
   m.tensors.put_values("rope_freqs.weight", std::move(factors));
 }
 
@@ -101,7 +104,8 @@ int64_t map_rope(CheckpointMap& m, const Family& family, int64_t head_dim) {
   const auto rotated = static_cast<int64_t>(static_cast<double>(head_dim) * share);
   const int64_t dims = proportional ? head_dim : rotated;
   m.keys.set_float("rope.freq_base", base);
-  m.keys.set_int("rope.dimension_count", dims);
+  const int64_t written = family.rope_of_whole_head ? head_dim : dims;
+  m.keys.set_int("rope.dimension_count", written);
   const double factor = m.config.get_float(section + "factor", 1.0);
   if (!(factor > 0)) {
     m.config.fail_with(error(StatusCode::bad_file, "{}: {}factor: expected more than 0, found {}",
@@ -124,7 +128,7 @@ int64_t map_rope(CheckpointMap& m, const Family& family, int64_t head_dim) {
     std::fill_n(factors.begin(), rotated / 2, static_cast<float>(factor));
     m.tensors.put_values("rope_freqs.weight", std::move(factors));
   } else if (type == "llama3") {
-    llama3_factors(m, section, base, dims);
+    llama3_factors(m, section, base, dims, written / 2);
   } else {
     // "dynamic" begins beyond the context that the model was trained for, which is the one written.
     if (type == "dynamic") {

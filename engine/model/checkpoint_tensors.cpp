@@ -31,17 +31,10 @@ constexpr const char* kRoots[] = {"model.",
 constexpr const char* kOutside[] = {"lm_head.", "output.", "classifier.", "dense.",
                                     "score.",   "head.",   "sentence.",   "mtp."};
 /// What reads images and sound, of which texts need nothing.
-constexpr const char* kTowers[] = {"vision_tower.",
-                                   "vision_model.",
-                                   "multi_modal_projector.",
-                                   "visual.",
-                                   "audio_tower.",
-                                   "embed_vision.",
-                                   "embed_audio.",
-                                   "vision_adapter.",
-                                   "vision_projection.",
-                                   "connector.",
-                                   "mlp1."};
+constexpr const char* kTowers[] = {
+    "vision_tower.",      "vision_model.", "multi_modal_projector.", "visual.",
+    "audio_tower.",       "embed_vision.", "embed_audio.",           "vision_adapter.",
+    "vision_projection.", "connector.",    "vit_large_projector.",   "mlp1."};
 
 }  // namespace
 

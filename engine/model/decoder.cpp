@@ -21,7 +21,6 @@ DecoderModel::DecoderModel(HparamReader& r, op::Rope::Style style, bool recurren
   info_.ropes = {read_rope(r, params.head_dim)};
   info_.ropes[0].factors = weight_index(r.source(), "rope_freqs.weight");
   AttentionBlock block;
-  block.heads = params.heads;
   block.head_dim = params.head_dim;
   block.value_dim = params.value_dim;
   const double scale = r.get_float("attention.scale", 0);  // 0: the usual one
@@ -31,6 +30,7 @@ DecoderModel::DecoderModel(HparamReader& r, op::Rope::Style style, bool recurren
   block.eps = params.eps;
   for (int64_t layer = 0; layer < params.layers; ++layer) {
     block.layer = layer;
+    block.heads = params.layer_heads[static_cast<size_t>(layer)];
     block.kv_heads = params.kv_heads[static_cast<size_t>(layer)];
     block.cache = cache_of_layer(info_, layer);
     attention.push_back(block);

@@ -121,7 +121,10 @@ DecoderParams read_decoder_params(HparamReader& r, bool recurrent) {
   }
   p.embedding = r.need_int("embedding_length", 1, kMaxWidth);
   p.context = r.get_int("context_length", 2048, 1, int64_t{1} << 31);
-  p.heads = r.need_int("attention.head_count", 1, kMaxHeads);
+  if (!r.has("attention.head_count")) r.need_int("attention.head_count", 1, kMaxHeads);
+  p.layer_heads = r.per_layer("attention.head_count", blocks, 1, 1, kMaxHeads);
+  p.layer_heads.resize(static_cast<size_t>(p.layers));
+  p.heads = p.layer_heads.front();
   if (!r.has("attention.key_length") && p.embedding % p.heads != 0) {
     r.set_error(error(StatusCode::bad_file, "{}: {} heads do not divide a width of {}",
                       r.metadata().source(), p.heads, p.embedding));
@@ -132,10 +135,11 @@ DecoderParams read_decoder_params(HparamReader& r, bool recurrent) {
   p.kv_heads =
       r.per_layer("attention.head_count_kv", blocks, p.heads, recurrent ? 0 : 1, kMaxHeads);
   p.kv_heads.resize(static_cast<size_t>(p.layers));
-  for (const int64_t kv : p.kv_heads) {
-    if (kv > 0 && p.heads % kv != 0) {
+  for (size_t layer = 0; layer < p.kv_heads.size(); ++layer) {
+    const int64_t kv = p.kv_heads[layer];
+    if (kv > 0 && p.layer_heads[layer] % kv != 0) {
       r.set_error(error(StatusCode::bad_file, "{}: {} key-value heads do not divide {} heads",
-                        r.metadata().source(), kv, p.heads));
+                        r.metadata().source(), kv, p.layer_heads[layer]));
     }
   }
   p.feed_forward = r.per_layer("feed_forward_length", blocks, 0, 0, kMaxWidth);

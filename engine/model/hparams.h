@@ -68,12 +68,13 @@ struct DecoderParams {
   int64_t embedding = 0;
   int64_t vocabulary = 0;
   int64_t context = 0;
-  int64_t heads = 0;
+  int64_t heads = 0;      ///< of the first layer
   int64_t head_dim = 0;   ///< elements of a query and key head
   int64_t value_dim = 0;  ///< elements of a value head
   int64_t experts = 0;
   int64_t experts_used = 0;
   float eps = 1e-5f;                  ///< of RMSNorm
+  std::vector<int64_t> layer_heads;   ///< by layer
   std::vector<int64_t> kv_heads;      ///< by layer
   std::vector<int64_t> feed_forward;  ///< by layer
 };

@@ -32,6 +32,7 @@ struct RopeSpec {
   double original_context = 0;  ///< tokens the model was first trained with
   bool yarn_rounding = true;    ///< YaRN: bounds of the mix rounded to whole pairs
   int32_t factors = -1;         ///< index of a weight f32 [pairs] that divides the frequencies
+  int32_t unused_factors = 0;   ///< that follow those of the pairs in the weight
   int32_t long_factors = -1;    ///< the one used instead for a context beyond the original one
   bool turns = true;            ///< false: every angle is 0
   /// By pair: the axis of Position that turns it, and the exponent of 1/base in place of i/pairs.

@@ -73,6 +73,16 @@ def without_key(key):
     ("deepseek2-lite-f32", without("blk.1.ffn_up_shexp.weight"), "blk.1.ffn_up_shexp"),
     ("gpt-oss-f32", without("blk.1.ffn_gate_exps.weight"), "blk.1.ffn_gate_exps.weight"),
     ("granite-f32", setting("logit_scale", 0.0), "logit_scale"),
+    ("llama-f32", without_key("attention.head_count"), "attention.head_count"),
+    ("step35-f32", setting("attention.head_count", [6, 6, 6, 4]), "attn_q"),
+    ("step35-f32", setting("attention.head_count", [4, 6, 5, 4]), "do not divide 5 heads"),
+    ("step35-f32", setting("attention.head_count", [4, 6]), "expected 4 values"),
+    ("step35-f32", setting("swiglu_clamp_exp", [1.0, 2.0]), "swiglu_clamp_exp"),
+    ("step35-f32", setting("swiglu_clamp_shexp", [-1.0] * 4), "swiglu_clamp_shexp"),
+    ("step35-f32", setting("rope.dimension_count", 6), "multiple of 4"),
+    ("step35-f32", setting("rope.dimension_count_swa", 7), "even number"),
+    ("step35-f32", lambda m: m.tensors.update({"rope_freqs.weight": m.rng.uniform(1, 2, 3)}),
+     "rope_freqs"),
     ("llama-yarn-f32", setting("rope.scaling.factor", 0.0), "rope.scaling.factor"),
 ])
 def test_what_is_wrong_is_named(tmp_path, name, change, named):

@@ -145,6 +145,21 @@ CHECKPOINTS = {
                                    "partial_rotary_factor": 0.5}
                             for kind, base in (("full_attention", 5e5),
                                                ("sliding_attention", 1e4))}}),
+    "step35": ("Step3p7TextConfig", "step35", DENSE | {
+        "hidden_size": 30, "head_dim": 12, "num_sliding_attention_heads": 6,
+        "layer_types": ["full_attention", "sliding_attention", "sliding_attention",
+                        "full_attention"],
+        "mlp_layer_types": ["dense"] + 3 * ["sparse"], "sliding_window": 7,
+        "moe_intermediate_size": 14, "n_routed_experts": 5, "num_experts_per_tok": 2,
+        "share_expert_dim": 18, "moe_router_scaling_factor": 1.7,
+        "swiglu_limits": [0.0, 0.0, 0.7, 0.0], "swiglu_limits_shared": [0.8, 0.9, 0.0, 0.0],
+        "rope_parameters": {
+            "sliding_attention": {"rope_type": "default", "rope_theta": 1e4,
+                                  "partial_rotary_factor": 1.0},
+            "full_attention": {"rope_type": "llama3", "rope_theta": 5e5, "factor": 8.0,
+                               "partial_rotary_factor": 0.5, "low_freq_factor": 1.0,
+                               "high_freq_factor": 4.0,
+                               "original_max_position_embeddings": 64}}}),
     "mistral4": ("Mistral4Config", "mistral4", LATENT | {
         "q_lora_rank": 14, "n_shared_experts": 1, "rope_parameters": {
             **YARN, "factor": 4.0, "original_max_position_embeddings": 8, "mscale": 1.0,

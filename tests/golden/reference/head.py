@@ -6,7 +6,7 @@ from . import recurrent
 from .layers import layer_norm
 
 # Architectures whose layers take and make hidden states before the last norm.
-RAW = {"mimo", "mimo2"}
+RAW = {"mimo", "mimo2", "step35"}
 
 
 def block(m, x, layer):

@@ -1,7 +1,7 @@
 """Tiny models of families whose experts are chosen by sigmoid, for make_golden.py."""
 
 from .builder import Builder
-from .make_heads import glm4moe_block
+from .make_heads import glm4moe_block, step35_attention
 
 
 def shared_experts(m, layer, experts, width, shared):
@@ -62,6 +62,32 @@ def bailingmoe2(name):
             m.feed_forward(layer, 38)
             continue
         shared_experts(m, layer, 8, 14, 2)
+    return m
+
+
+def step35(name):
+    """Layers with a window have more heads; limits are so low that they are met."""
+    sliding = [False, True, True, False]
+    heads = [6 if slides else 4 for slides in sliding]
+    m = Builder(name, "step35", 30, 4, heads, [2] * 4, 12, feed_forward_length=38,
+                rope__freq_base=5e5, rope__freq_base_swa=1e4, rope__dimension_count_swa=12,
+                attention__sliding_window=7, attention__sliding_window_pattern=sliding,
+                leading_dense_block_count=1, expert_count=6, expert_used_count=2,
+                expert_feed_forward_length=14, expert_shared_feed_forward_length=22,
+                expert_weights_scale=1.7, expert_weights_norm=True, expert_gating_func=2,
+                swiglu_clamp_exp=[0.0, 0.0, 0.6, 0.0], swiglu_clamp_shexp=[0.8, 0.4, 0.0, 0.0])
+    m.kv_heads = 2
+    m.embedding()
+    m.tensors["rope_freqs.weight"] = m.rng.uniform(1.0, 8.0, 6)
+    for layer in range(m.layers):
+        step35_attention(m, layer, heads[layer])
+        if layer == 0:
+            m.feed_forward(layer, 38)
+            continue
+        m.norm(f"blk.{layer}.ffn_norm", m.width)
+        m.experts(layer, 6, 14)
+        m.bias(f"blk.{layer}.exp_probs_b", 6, spread=0.1)
+        m.feed_forward(layer, 22, norms=False, suffix="_shexp")
     return m
 
 

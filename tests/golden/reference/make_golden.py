@@ -13,7 +13,7 @@ import numpy as np
 
 from . import gguf, head, recurrent
 from .builder import LONG, TOKENS, VOCABULARY, Builder
-from .make_experts import afmoe, bailingmoe2, dots1, exaone_moe, glm4moe, minimax_m2
+from .make_experts import afmoe, bailingmoe2, dots1, exaone_moe, glm4moe, minimax_m2, step35
 from .make_heads import HEADS, add_heads, mimo2_attention
 from .make_recurrent import falcon_h1, granitehybrid, kimi_linear, lfm2, nemotron_h, qwen35
 from .model import Model
@@ -668,7 +668,7 @@ MODELS = {
     "llama4-f32": llama4,
     "exaone4-f32": exaone4, "exaone4-32b-f32": exaone4,
     "mistral3-f32": mistral3,
-    "minimax-m2-f32": minimax_m2,
+    "minimax-m2-f32": minimax_m2, "step35-f32": step35,
     "mimo-f32": mimo, "mimo2-f32": mimo2,
     "glm4moe-f32": glm4moe,
     "apertus-f32": apertus,

@@ -8,9 +8,9 @@ from .builder import VOCABULARY
 
 # Which models have one, and whether it has an embedding and an output of its own.
 HEADS = {"qwen35-f32": False, "glm4moe-f32": True, "deepseek2-flash-f32": False,
-         "nemotron_h_moe-f32": False, "mimo-f32": False, "mimo2-f32": False}
+         "nemotron_h_moe-f32": False, "mimo-f32": False, "mimo2-f32": False, "step35-f32": True}
 # Which models have several of them, and how many.
-CHAINS = {"glm4moe-f32": 2, "mimo2-f32": 3}
+CHAINS = {"glm4moe-f32": 2, "mimo2-f32": 3, "step35-f32": 2}
 
 
 def nemotron(m, layer):
@@ -80,8 +80,27 @@ def mimo2(m, layer):
     m.metadata["mimo2.attention.sliding_window_pattern"] += [True]
 
 
+def step35_attention(m, layer, heads):
+    b = f"blk.{layer}."
+    m.heads = heads
+    m.attention(layer)
+    m.norm(b + "attn_q_norm", m.head_dim)
+    m.norm(b + "attn_k_norm", m.head_dim)
+    m.matrix(b + "attn_gate", heads, m.width, gain=2.0)
+
+
+def step35(m, layer):
+    """With a window, as in published models."""
+    step35_attention(m, layer, 6)
+    m.feed_forward(layer, 38)
+    for key, value in (("attention.head_count", 6), ("attention.head_count_kv", 2),
+                       ("attention.sliding_window_pattern", True), ("swiglu_clamp_exp", 0.0),
+                       ("swiglu_clamp_shexp", 0.0)):
+        m.metadata[f"step35.{key}"] += [value]
+
+
 BLOCKS = {"nemotron_h_moe": nemotron, "qwen35": qwen35, "glm4moe": glm4moe_block, "mimo": mimo,
-          "mimo2": mimo2}
+          "mimo2": mimo2, "step35": step35}
 
 
 def add_heads(m, name):

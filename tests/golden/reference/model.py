@@ -9,7 +9,7 @@ import numpy as np
 
 from . import gemma3n, gemma4, gguf, recurrent
 from .layers import (attention, choose, geglu, gelu_tanh, inverse_frequencies, layer_norm, rms_norm, rotate, route,
-                     sigmoid, swiglu, swiglu_oai, xielu, yarn_frequencies, yarn_magnitude)
+                     sigmoid, silu, swiglu, swiglu_oai, xielu, yarn_frequencies, yarn_magnitude)
 
 # Architectures whose converter permutes q and k (or whose RoPE pairs neighbours anyway).
 LATENT = {"deepseek2", "deepseek32", "glm-dsa", "mistral4"}
@@ -19,7 +19,7 @@ INTERLEAVED = LATENT | {"llama", "smollm3", "granite", "granitemoe", "glm4", "co
                "llama4", "arcee", "muse-glimmer", "internlm2", "minicpm"}
 # Architectures with an RMSNorm on every head of queries and keys.
 HEAD_NORMS = {"qwen3", "qwen3moe", "qwen3vl", "gemma3", "apertus", "glm4moe", "exaone4", "dots1",
-              "afmoe", "exaone-moe", "muse-glimmer", "bailingmoe2"}
+              "afmoe", "exaone-moe", "muse-glimmer", "bailingmoe2", "step35"}
 # Architectures with a LayerNorm that attention and feed-forward share: they lie side by side.
 PARALLEL = {"command-r", "cohere2"}
 LAYER_NORMS = PARALLEL | {"starcoder2"}
@@ -34,7 +34,7 @@ class Model:
         # Blocks that predict further tokens are no part of the decoder.
         self.layers = self.key("block_count") - self.key("nextn_predict_layers", 0)
         self.width = self.key("embedding_length")
-        self.heads = self.key("attention.head_count")
+        self.heads = self.per_layer("attention.head_count", 0)
         other = self.arch in LAYER_NORMS or self.arch.startswith("nemotron_h")
         self.eps = self.key("attention.layer_norm_epsilon" if other
                             else "attention.layer_norm_rms_epsilon")
@@ -76,6 +76,11 @@ class Model:
         factor = self.key("rope.scaling.factor", 1.0)
         if self.arch == "gemma3" and layer % 6 < 5 or self.arch == "mimo2" and self.window(layer):
             return inverse_frequencies(dims, self.key("rope.freq_base_swa", 10000.0)), 1.0
+        if self.arch == "step35" and self.window(layer):
+            return inverse_frequencies(self.key("rope.dimension_count_swa"),
+                                       self.key("rope.freq_base_swa")), 1.0
+        if self.arch == "step35":  # half of the head, and factors for all of it
+            return inverse_frequencies(dims // 2, base, factors[:dims // 4]), 1.0
         if self.arch == "olmo2" and self.window(layer):
             return inverse_frequencies(dims, base), 1.0
         if self.arch in ("phi3", "minicpm") and self.has("rope_factors_long"):
@@ -129,21 +134,22 @@ class Model:
             return window if layer % 6 < 5 else 0
         if self.arch in ("olmo2", "cohere2", "exaone4", "afmoe", "muse-glimmer"):
             return window if layer % 4 < 3 else 0
-        if self.arch in ("mimo2", "exaone-moe"):
+        if self.arch in ("mimo2", "exaone-moe", "step35"):
             return window if self.key("attention.sliding_window_pattern")[layer] else 0
         return window
 
     def attend(self, x, layer):
         b = f"blk.{layer}."
+        heads = self.per_layer("attention.head_count", layer)
         kv_heads = self.per_layer("attention.head_count_kv", layer)
         if self.has(b + "attn_qkv"):
             q, k, v = np.split(self.linear(x, b + "attn_qkv"),
-                               np.cumsum([self.heads * self.head_dim, kv_heads * self.head_dim]), 1)
+                               np.cumsum([heads * self.head_dim, kv_heads * self.head_dim]), 1)
         else:
             q, k, v = (self.linear(x, b + "attn_" + part) for part in "qkv")
         if self.arch in ("olmo2", "minimax-m2", "olmoe"):  # over the whole projection
             q, k = self.norm(q, b + "attn_q_norm"), self.norm(k, b + "attn_k_norm")
-        q = q.reshape(len(x), self.heads, -1)
+        q = q.reshape(len(x), heads, -1)
         k, v = k.reshape(len(x), kv_heads, -1), v.reshape(len(x), kv_heads, -1)
         if self.arch in HEAD_NORMS or self.arch == "command-r" and self.has(b + "attn_q_norm"):
             q, k = self.norm(q, b + "attn_q_norm"), self.norm(k, b + "attn_k_norm")
@@ -166,7 +172,8 @@ class Model:
         mixed = attention(q, k, v, scale, self.window(layer), softcap,
                           self.tensors.get(b + "attn_sinks.weight"), chunk, self.ahead)
         if self.has(b + "attn_gate"):
-            mixed = mixed * sigmoid(self.linear(x, b + "attn_gate"))
+            gate = sigmoid(self.linear(x, b + "attn_gate"))  # a number for each element, or head
+            mixed = mixed * np.repeat(gate, mixed.shape[1] // gate.shape[1], axis=1)
         return self.linear(mixed * self.key("attention.value_scale", 1.0), b + "attn_output")
 
     def temperature(self, tokens, scale, length, first):
@@ -244,7 +251,14 @@ class Model:
             gate, up = self.linear(x, part("gate")), self.linear(x, part("up"))
         else:
             gate, up = np.split(self.linear(x, part("up")), 2, axis=1)
-        return self.linear(self.activation()(gate, up), part("down"))
+        return self.linear(self.gated(gate, up, layer, "shexp"), part("down"))
+
+    def gated(self, gate, up, layer, kind):
+        """kind: exp of routed experts, shexp of all else."""
+        limit = self.per_layer(f"swiglu_clamp_{kind}", layer) if self.arch == "step35" else 0
+        if limit:
+            return np.minimum(silu(gate), limit) * np.clip(up, -limit, limit)
+        return self.activation()(gate, up)
 
     def gating(self, layer):
         """1 softmax (DeepSeek-V2), 2 sigmoid (V3, which also brought the bias)."""
@@ -258,7 +272,7 @@ class Model:
         if self.arch in ("gpt-oss", "granitemoe"):
             return settings | {"gating": "softmax_of_chosen"}
         if self.arch not in LATENT | {"glm4moe", "minimax-m2", "mimo2", "dots1", "afmoe",
-                                         "exaone-moe", "bailingmoe2"}:
+                                         "exaone-moe", "bailingmoe2", "step35"}:
             return settings | {"gating": "softmax",
                                "normalise": self.arch not in ("qwen2moe", "olmoe"),
                                "bias": self.tensors.get(f"blk.{layer}.exp_probs_b.bias")}
@@ -287,7 +301,7 @@ class Model:
             for e, weight in zip(ids[t], weights[t]):
                 if self.arch == "llama4":  # multiplies what the expert takes
                     row, weight = weight * row, 1.0
-                hidden = self.activation()(product(row, "gate", e), product(row, "up", e))
+                hidden = self.gated(product(row, "gate", e), product(row, "up", e), layer, "exp")
                 out[t] += weight * product(hidden, "down", e)
         if self.has(b + "down_shexp"):
             shared = self.feed_forward(x, layer, "_shexp")

@@ -11,11 +11,7 @@ class Arcee final : public DecoderModel {
   explicit Arcee(HparamReader& r) : DecoderModel(r, op::Rope::Style::interleaved) {}
 
   ValueId feed_forward(ModelBuilder& m, ValueId x, int64_t layer) const override {
-    const int64_t width = params.feed_forward[static_cast<size_t>(layer)];
-    const ValueId up = m.linear(x, block_name(layer, "ffn_up"), width);
-    // max(up, 0)·up is the square of ReLU.
-    const ValueId squared = m.g.add(op::Glu{op::Glu::Kind::relu}, {up, up});
-    return m.linear(squared, block_name(layer, "ffn_down"), params.embedding);
+    return squared_relu_block(m, x, layer, params.feed_forward[static_cast<size_t>(layer)]);
   }
 };
 

@@ -19,10 +19,8 @@ class Starcoder2 final : public DecoderModel {
   }
 
   ValueId feed_forward(ModelBuilder& m, ValueId x, int64_t layer) const override {
-    const int64_t width = params.feed_forward[static_cast<size_t>(layer)];
-    const ValueId up = m.linear(x, block_name(layer, "ffn_up"), width);
-    const ValueId h = m.g.add(op::Gelu{op::Gelu::Kind::tanh}, {up});
-    return m.linear(h, block_name(layer, "ffn_down"), params.embedding);
+    return gelu_block(m, x, layer, params.feed_forward[static_cast<size_t>(layer)],
+                      op::Gelu::Kind::tanh);
   }
 };
 

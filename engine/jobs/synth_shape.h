@@ -114,7 +114,8 @@ struct SynthShape {
   bool has_experts(int64_t layer) const { return experts > 0 && layer >= dense_layers; }
 };
 
-// Parts of them: synth_shapes_others.cpp.
+// Parts of them: synth_shapes_others.cpp, synth_shapes_earlier.cpp.
+std::vector<SynthShape> earlier_shapes();
 std::vector<SynthShape> newer_shapes();
 std::vector<SynthShape> recurrent_shapes();
 std::vector<SynthShape> other_shapes();

@@ -74,6 +74,12 @@ std::span<const SynthArch> architectures() {
       {.name = "qwen2vl", .qkv_bias = true, .eps = 1e-6f},
       {.name = "qwen3vl", .qk_norm = QkNorm::per_head, .eps = 1e-6f},
       {.name = "qwen3vlmoe", .qk_norm = QkNorm::per_head, .eps = 1e-6f},
+      {.name = "phi2", .qkv_bias = true, .ffn_norm = nullptr, .plain_experts = true},
+      {.name = "stablelm", .qkv_bias = true},
+      {.name = "starcoder2", .qkv_bias = true, .output_bias = true, .plain_experts = true},
+      {.name = "nemotron", .plain_experts = true},
+      {.name = "gptneox", .fused_qkv = true, .plain_experts = true},
+      {.name = "falcon", .fused_qkv = true, .ffn_norm = nullptr, .plain_experts = true},
       {.name = "seed_oss", .qkv_bias = true, .ffn_norm = "post_attention_norm", .eps = 1e-6f},
   };
   return kTable;
@@ -364,8 +370,8 @@ const SynthArch& SynthShape::architecture() const {
 std::span<const SynthShape> all_synth_shapes() {
   static const std::vector<SynthShape> all = [] {
     std::vector<SynthShape> shapes;
-    for (const auto family :
-         {llama_shapes, qwen_shapes, gemma_shapes, newer_shapes, recurrent_shapes, other_shapes}) {
+    for (const auto family : {llama_shapes, qwen_shapes, gemma_shapes, earlier_shapes, newer_shapes,
+                              recurrent_shapes, other_shapes}) {
       for (SynthShape& shape : family()) shapes.push_back(std::move(shape));
     }
     return shapes;

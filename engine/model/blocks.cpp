@@ -102,10 +102,18 @@ ValueId attention_block(ModelBuilder& m, ValueId x, const AttentionBlock& b) {
   return m.linear(mixed, block_name(b.layer, "attn_output"), embedding);
 }
 
-ValueId gelu_block(ModelBuilder& m, ValueId x, int64_t layer, int64_t width) {
+ValueId gelu_block(ModelBuilder& m, ValueId x, int64_t layer, int64_t width, op::Gelu::Kind kind) {
   const int64_t embedding = m.g.value(x).desc.shape[0];
   const ValueId up = m.linear(x, block_name(layer, "ffn_up"), width);
-  return m.linear(m.g.add(op::Gelu{}, {up}), block_name(layer, "ffn_down"), embedding);
+  return m.linear(m.g.add(op::Gelu{kind}, {up}), block_name(layer, "ffn_down"), embedding);
+}
+
+ValueId squared_relu_block(ModelBuilder& m, ValueId x, int64_t layer, int64_t width) {
+  const int64_t embedding = m.g.value(x).desc.shape[0];
+  const ValueId up = m.linear(x, block_name(layer, "ffn_up"), width);
+  // max(up, 0)·up is the square of ReLU.
+  const ValueId squared = m.g.add(op::Glu{op::Glu::Kind::relu}, {up, up});
+  return m.linear(squared, block_name(layer, "ffn_down"), embedding);
 }
 
 ValueId feed_forward_block(ModelBuilder& m, ValueId x, int64_t layer, int64_t width,

@@ -53,7 +53,11 @@ std::array<ValueId, 3> project_qkv(ModelBuilder& m, ValueId x, const AttentionBl
 ValueId attention_block(ModelBuilder& m, ValueId x, const AttentionBlock& block);
 
 /// down(gelu(up(x))) with "ffn_up" and "ffn_down".
-ValueId gelu_block(ModelBuilder& m, ValueId x, int64_t layer, int64_t width);
+ValueId gelu_block(ModelBuilder& m, ValueId x, int64_t layer, int64_t width,
+                   op::Gelu::Kind kind = op::Gelu::Kind::exact);
+
+/// down(max(up(x), 0)²) with "ffn_up" and "ffn_down". So et al. 2021.
+ValueId squared_relu_block(ModelBuilder& m, ValueId x, int64_t layer, int64_t width);
 
 /// down(glu(gate(x), up(x))) with "ffn_gate", "ffn_up", "ffn_down"; without "ffn_gate", "ffn_up"
 /// holds the gate's rows before its own. `suffix` names a variant, e.g. "_shexp". `limit`, if not

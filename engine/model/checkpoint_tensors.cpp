@@ -17,18 +17,15 @@ constexpr const char* kTables[] = {"embed_tokens.weight",
                                    "embeddings.word_embeddings.weight",
                                    "embeddings.tok_embeddings.weight",
                                    "embeddings.weight",
+                                   "embed_in.weight",
+                                   "wte.weight",
                                    "encoder.weight"};
-constexpr const char* kRoots[] = {"model.",
-                                  "ernie.",
-                                  "language_model.model.",
-                                  "model.language_model.",
-                                  "backbone.",
-                                  "bert.",
-                                  "roberta.",
-                                  "model.text_model.",
-                                  ""};
+constexpr const char* kRoots[] = {
+    "model.", "ernie.",   "language_model.model.", "model.language_model.", "backbone.",
+    "bert.",  "roberta.", "model.text_model.",     "transformer.",          "gpt_neox.",
+    ""};
 /// What stands outside of the part that these are the beginning of.
-constexpr const char* kOutside[] = {"lm_head.", "output.", "classifier.", "dense.",
+constexpr const char* kOutside[] = {"lm_head.", "output.", "classifier.", "dense.", "embed_out.",
                                     "score.",   "head.",   "sentence.",   "mtp."};
 /// What reads images and sound, of which texts need nothing.
 constexpr const char* kTowers[] = {

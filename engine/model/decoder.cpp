@@ -115,13 +115,14 @@ ValueId DecoderModel::post_norm(ModelBuilder& m, ValueId x, int64_t layer,
 ValueId DecoderModel::add_layer(ModelBuilder& m, ValueId x, int64_t layer, bool last,
                                 ValueId* rest) const {
   m.g.set_unit({UnitKind::attention, static_cast<int32_t>(layer)});
-  const ValueId normed = pre_norm(m, x, layer, "attn_norm");
+  const ValueId normed = pre_norm(m, x, layer, attn_norm_name);
   const ValueId mixed = attend(m, normed, layer);
-  const auto after_attention = [&](ValueId sum, ValueId before, ValueId h) {
+  const auto after_attention = [&](ValueId residual, ValueId before, ValueId h) {
     m.g.set_unit({UnitKind::attention, static_cast<int32_t>(layer)});
-    sum = m.add(sum, post_norm(m, h, layer, "post_attention_norm"), residual_scale);
+    const ValueId sum =
+        m.add(residual, post_norm(m, h, layer, "post_attention_norm"), residual_scale);
     m.g.set_unit({UnitKind::feed_forward, static_cast<int32_t>(layer)});
-    h = parallel ? before : pre_norm(m, sum, layer, ffn_norm_name);
+    h = parallel ? before : pre_norm(m, parallel_norms ? residual : sum, layer, ffn_norm_name);
     h = feed_forward(m, h, layer);
     return m.add(sum, post_norm(m, h, layer, "post_ffw_norm"), residual_scale);
   };

@@ -40,13 +40,15 @@ class DecoderModel : public Model {
   float embedding_scale = 1.0f;
   bool embedding_norm = false;  ///< an RMSNorm without weights on the embedding
   float residual_scale = 1.0f;
-  float logit_scale = 1.0f;    ///< multiplies the logits
-  float logit_softcap = 0.0f;  ///< 0: none
-  bool pre_norms = true;       ///< "attn_norm", and ffn_norm_name
-  bool post_norms = false;     ///< "post_attention_norm", "post_ffw_norm"
-  float post_eps = 0;          ///< of these; 0: that of the others
-  bool layer_norms = false;    ///< LayerNorm in place of RMSNorm
-  bool parallel = false;       ///< both parts take "attn_norm" of x, and x gets the sum of both
+  float logit_scale = 1.0f;     ///< multiplies the logits
+  float logit_softcap = 0.0f;   ///< 0: none
+  bool pre_norms = true;        ///< attn_norm_name and ffn_norm_name
+  bool post_norms = false;      ///< "post_attention_norm", "post_ffw_norm"
+  float post_eps = 0;           ///< of these; 0: that of the others
+  bool layer_norms = false;     ///< LayerNorm in place of RMSNorm
+  bool parallel = false;        ///< both parts take attn_norm_name of x, and x gets the sum of both
+  bool parallel_norms = false;  ///< the same, but the feed-forward takes ffn_norm_name of x
+  std::string attn_norm_name = "attn_norm";
   std::string ffn_norm_name = "ffn_norm";
   std::string output_norm_name = "output_norm";
   /// Of a draft head: its last norm is a LayerNorm with this epsilon; 0: as the others.

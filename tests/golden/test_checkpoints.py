@@ -285,33 +285,6 @@ def test_from_the_mapped_files(name, tmp_path):
     assert np.array_equal(evaluate(tmp_path / "m", tmp_path / "logits", "--mmap"), plain)
 
 
-@pytest.mark.parametrize("name, change, named", [
-    ("gemma2", lambda c: c.__setitem__("layer_types", ["full_attention"] * 4), "layer_types"),
-    ("qwen2", lambda c: c.__setitem__("layer_types", ["sliding_attention"] * 4), "layer_types"),
-    ("qwen3moe", lambda c: c.__setitem__("norm_topk_prob", False), "norm_topk_prob"),
-    ("smollm3", lambda c: c.__setitem__("no_rope_layers", [1, 1, 1, 1]), "no_rope_layers"),
-    ("gpt-oss", lambda c: c.__setitem__("swiglu_limit", 5.0), "swiglu_limit"),
-    ("gpt-oss", lambda c: c["rope_parameters"].__setitem__("truncate", True), "truncate"),
-    ("llama-yarn", lambda c: c["rope_parameters"].__setitem__("truncate", False), "truncate"),
-    ("deepseek-v3", lambda c: c["rope_parameters"].__setitem__("mscale", 0.5), "mscale"),
-    ("deepseek-v3", lambda c: c.__setitem__("rope_interleave", False), "rope_interleave"),
-    ("deepseek-v3", lambda c: c.__setitem__("v_head_dim", 11), "kv_b_proj"),
-    ("deepseek-v3", lambda c: c.__setitem__("n_routed_experts", 9), "experts.8.gate_proj"),
-    ("deepseek-v3", lambda c: c.__setitem__("n_routed_experts", 7), "experts.7."),
-    ("granitemoe", lambda c: c.pop("num_local_experts"), "num_local_experts"),
-    ("llama", lambda c: c.__setitem__("architectures", ["OtherForCausalLM"]), "OtherForCausalLM"),
-])
-def test_what_cannot_be_had_is_named(name, change, named, tmp_path):
-    saved(name, tmp_path / "m")
-    rewritten(tmp_path / "m", lambda c: change(c) and None)
-    folder, out = tmp_path / "m", tmp_path / "out.gguf"
-    for command in (["plan", "-m", folder], ["convert", folder, out]):
-        done = infer(*command)
-        assert done.returncode == 3, done.stderr
-        assert named in done.stderr
-    assert not out.exists()
-
-
 def test_a_shard_that_is_not_there(tmp_path):
     saved("llama", tmp_path / "m", max_shard_size="12KB")
     shard = sorted((tmp_path / "m").glob("*.safetensors"))[1]

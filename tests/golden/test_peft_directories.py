@@ -34,7 +34,8 @@ MODULES = {"attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v":
            "ffn_up_shexp": "mlp.shared_experts.up_proj",
            "ffn_down_shexp": "mlp.shared_experts.down_proj"}
 # Of families that call them otherwise.
-OWN = {"starcoder2": {"ffn_up": "mlp.c_fc", "ffn_down": "mlp.c_proj"},
+OWN = {"phi2": {"attn_output": "self_attn.dense", "ffn_up": "mlp.fc1", "ffn_down": "mlp.fc2"},
+       "starcoder2": {"ffn_up": "mlp.c_fc", "ffn_down": "mlp.c_proj"},
        "bailingmoe2": {"attn_qkv": "attention.query_key_value", "attn_output": "attention.dense"}}
 EXPERTS = ("ffn_gate_exps", "ffn_up_exps", "ffn_down_exps")
 INTERLEAVED = {"llama", "smollm3", "granite", "granitemoe", "arcee", "mistral3"}

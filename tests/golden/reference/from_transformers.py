@@ -22,6 +22,10 @@ GRANITE = DENSE | {"embedding_multiplier": 7.0, "residual_multiplier": 0.3,
                    "attention_multiplier": 0.21, "logits_scaling": 2.5}
 LONG = {"rope_type": "longrope", "rope_theta": 10000.0, "partial_rotary_factor": 0.5,
         "short_factor": [1.0, 1.1, 1.3, 1.4], "long_factor": [1.2, 3.0, 9.0, 21.0]}
+PARTIAL = {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.4}
+WIDE = DENSE | {"hidden_size": 40, "rope_parameters": PARTIAL}
+FALCON = {"hidden_size": 60, "num_hidden_layers": 3, "num_attention_heads": 6,
+          "ffn_hidden_size": 38, "max_position_embeddings": 256}
 
 VISION = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1,
           "num_attention_heads": 2}
@@ -160,6 +164,17 @@ CHECKPOINTS = {
                                "partial_rotary_factor": 0.5, "low_freq_factor": 1.0,
                                "high_freq_factor": 4.0,
                                "original_max_position_embeddings": 64}}}),
+    "stablelm": ("StableLmConfig", "stablelm", WIDE | {"use_qkv_bias": True}),
+    "stablelm-12b": ("StableLmConfig", "stablelm", WIDE | {"qk_layernorm": True, "use_parallel_residual": True}),
+    "nemotron": ("NemotronConfig", "nemotron", WIDE),
+    "phi2": ("PhiConfig", "phi2", WIDE | {"num_key_value_heads": 4}),
+    "gptneox": ("GPTNeoXConfig", "gptneox", WIDE | {"num_key_value_heads": 4}),
+    "gptneox-sequential": ("GPTNeoXConfig", "gptneox", WIDE | {"num_key_value_heads": 4, "use_parallel_residual": False}),
+    "falcon": ("FalconConfig", "falcon", FALCON),
+    "falcon-11b": ("FalconConfig", "falcon", FALCON | {
+        "new_decoder_architecture": True, "num_kv_heads": 2, "num_ln_in_parallel_attn": 1}),
+    "falcon-40b": ("FalconConfig", "falcon", FALCON | {
+        "new_decoder_architecture": True, "num_kv_heads": 2, "tie_word_embeddings": False}),
     "mistral4": ("Mistral4Config", "mistral4", LATENT | {
         "q_lora_rank": 14, "n_shared_experts": 1, "rope_parameters": {
             **YARN, "factor": 4.0, "original_max_position_embeddings": 8, "mscale": 1.0,

@@ -1,6 +1,8 @@
 """The parts of a transformer in float64, on whole sequences. Shapes: x (tokens, width), heads
 (tokens, heads, head_dim), weights (out, in)."""
 
+import math
+
 import numpy as np
 
 
@@ -29,6 +31,11 @@ def silu(x):
 
 def gelu_tanh(x):
     return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x ** 3)))
+
+
+def gelu(x):
+    """With the exact distribution function of the normal distribution."""
+    return x * 0.5 * (1 + np.vectorize(math.erf)(x / np.sqrt(2)))
 
 
 def swiglu(gate, up):
@@ -138,6 +145,21 @@ def attention(q, k, v, scale, window=0, softcap=0.0, sinks=None, chunk=0, ahead=
         scores = np.concatenate([scores, column], axis=-1)
     weights = softmax(scores)[..., :tokens]
     return np.einsum("hqk,khd->qhd", weights, v).reshape(tokens, -1)
+
+
+def sparse_mix(logits, used, margin):
+    """(ids, weights), each (tokens, used): SparseMixer (Liu et al. 2024) without its noise. A weight is a
+    softmax over what is left of the experts, without those that are far behind the best one."""
+    left = logits.copy()
+    ids, weights = [], []
+    for _ in range(used):
+        best = left.max(axis=-1, keepdims=True)
+        chosen = left.argmax(axis=-1)[:, None]
+        far = (best - logits) / np.maximum(np.abs(logits), best) > margin
+        ids.append(chosen)
+        weights.append(np.take_along_axis(softmax(np.where(far, -np.inf, left)), chosen, axis=-1))
+        np.put_along_axis(left, chosen, -np.inf, axis=-1)
+    return np.concatenate(ids, axis=-1), np.concatenate(weights, axis=-1)
 
 
 def route(logits, used, gating, bias=None, normalise=False, scale=1.0, groups=1, groups_used=1,

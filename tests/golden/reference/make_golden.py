@@ -15,6 +15,8 @@ from . import gguf, head, recurrent
 from .builder import LONG, TOKENS, VOCABULARY, Builder
 from .make_experts import afmoe, bailingmoe2, dots1, exaone_moe, glm4moe, minimax_m2, step35
 from .make_heads import HEADS, add_heads, mimo2_attention
+from .make_layer_norms import falcon, gptneox, nemotron, phi2, stablelm, starcoder2
+from .make_plain import minicpm, plain_layers
 from .make_recurrent import falcon_h1, granitehybrid, kimi_linear, lfm2, nemotron_h, qwen35
 from .model import Model
 
@@ -133,21 +135,6 @@ def phi3(name):
         m.matrix(f"blk.{layer}.attn_qkv", (4 + 2 * 2) * 12, m.width, gain=1.5)
         m.matrix(f"blk.{layer}.attn_output", m.width, 4 * 12)
         m.feed_forward(layer, 44, fused=True)
-    return m
-
-
-def plain_layers(m, inner, bias="", head_norms=False):
-    """Pre-norm attention, then a gated feed-forward. head_norms: of queries and keys, by head."""
-    for layer in range(m.layers):
-        m.attention(layer, bias=bias)
-        if head_norms:
-            m.norm(f"blk.{layer}.attn_q_norm", m.head_dim)
-            m.norm(f"blk.{layer}.attn_k_norm", m.head_dim)
-        if m.metadata.get(m.metadata["general.architecture"] + ".expert_count"):
-            m.norm(f"blk.{layer}.ffn_norm", m.width)
-            m.experts(layer, 5, inner)
-        else:
-            m.feed_forward(layer, inner)
     return m
 
 
@@ -422,39 +409,6 @@ def internlm2(name):
     return plain_layers(m, 38, bias="qkv")
 
 
-def minicpm(name):
-    """-long: LongRoPE beyond the original context, and the factors that files leave out."""
-    long = "long" in name
-    keys = {"rope__scaling__type": "longrope", "rope__scaling__attn_factor": 1.19,
-            "rope__scaling__original_context_length": 32} if long else {
-        "embedding_scale": 7.0, "residual_scale": 0.3, "logit_scale": 2.5}
-    m = Builder(name, "minicpm", 30, 2, 6, 2, 10, feed_forward_length=38, **keys)
-    m.embedding(tied=True, spread=0.3)
-    if long:
-        m.tensors["token_embd.weight"] *= 0.3
-        m.tensors["rope_factors_short.weight"] = m.rng.uniform(1.0, 1.5, 5)
-        m.tensors["rope_factors_long.weight"] = m.rng.uniform(2.0, 30.0, 5)
-    return plain_layers(m, 38)
-
-
-def starcoder2(name):
-    m = Builder(name, "starcoder2", 30, 2, 6, 2, 10, feed_forward_length=38,
-                attention__layer_norm_epsilon=1e-4, attention__sliding_window=21)
-    del m.metadata["starcoder2.attention.layer_norm_rms_epsilon"]
-    m.embedding(tied=True, spread=0.7)
-    m.bias("output_norm", m.width)
-    for layer in range(m.layers):
-        b = f"blk.{layer}."
-        m.attention(layer, bias="qkvo")
-        m.bias(b + "attn_norm", m.width)
-        m.norm(b + "ffn_norm", m.width)
-        m.bias(b + "ffn_norm", m.width)
-        for part, n, k in (("ffn_up", 38, m.width), ("ffn_down", m.width, 38)):
-            m.matrix(b + part, n, k)
-            m.bias(b + part, n)
-    return m
-
-
 def muse_glimmer(name):
     m = Builder(name, "muse-glimmer", 30, 5, 4, 2, 12, feed_forward_length=38,
                 attention__sliding_window=7, logit_scale=0.6, final_logit_softcapping=9.0)
@@ -661,6 +615,9 @@ MODELS = {
     "arcee-f32": arcee,
     "dots1-f32": dots1, "bailingmoe2-f32": bailingmoe2, "internlm2-f32": internlm2,
     "minicpm-f32": minicpm, "minicpm-long-f32": minicpm, "starcoder2-f32": starcoder2,
+    "stablelm-f32": stablelm, "stablelm-12b-f32": stablelm,
+    "nemotron-f32": nemotron, "phi2-f32": phi2, "gptneox-f32": gptneox,
+    "gptneox-sequential-f32": gptneox, "falcon-f32": falcon, "falcon-40b-f32": falcon,
     "afmoe-f32": afmoe, "exaone-moe-f32": exaone_moe,
     "muse-glimmer-f32": muse_glimmer,
     "gemma3n-f32": gemma3n,

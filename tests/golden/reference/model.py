@@ -8,21 +8,24 @@ llama.cpp's converter.
 import numpy as np
 
 from . import gemma3n, gemma4, gguf, recurrent
-from .layers import (attention, choose, geglu, gelu_tanh, inverse_frequencies, layer_norm, rms_norm, rotate, route,
-                     sigmoid, silu, swiglu, swiglu_oai, xielu, yarn_frequencies, yarn_magnitude)
+from .layers import (attention, choose, geglu, gelu, gelu_tanh, inverse_frequencies, layer_norm, rms_norm, rotate, route,
+                     sigmoid, silu, sparse_mix, swiglu, swiglu_oai, xielu, yarn_frequencies, yarn_magnitude)
 
 # Architectures whose converter permutes q and k (or whose RoPE pairs neighbours anyway).
 LATENT = {"deepseek2", "deepseek32", "glm-dsa", "mistral4"}
 INNER_EPS = 1e-6  # of their norms q_a and kv_a
 INTERLEAVED = LATENT | {"llama", "smollm3", "granite", "granitemoe", "glm4", "command-r",
                "cohere2", "ernie4_5", "ernie4_5-moe", "mistral3",
-               "llama4", "arcee", "muse-glimmer", "internlm2", "minicpm"}
+               "llama4", "arcee", "muse-glimmer", "internlm2", "minicpm", "deepseek", "chatglm", "cohere2moe"}
 # Architectures with an RMSNorm on every head of queries and keys.
 HEAD_NORMS = {"qwen3", "qwen3moe", "qwen3vl", "gemma3", "apertus", "glm4moe", "exaone4", "dots1",
               "afmoe", "exaone-moe", "muse-glimmer", "bailingmoe2", "step35"}
 # Architectures with a LayerNorm that attention and feed-forward share: they lie side by side.
-PARALLEL = {"command-r", "cohere2"}
-LAYER_NORMS = PARALLEL | {"starcoder2"}
+PARALLEL = {"command-r", "cohere2", "cohere2moe", "phi2"}
+LAYER_NORMS = PARALLEL | {"starcoder2", "stablelm", "phimoe", "nemotron", "gptneox", "falcon"}
+# Feed-forwards without a gate.
+ACTIVATIONS = {"starcoder2": gelu_tanh, "phi2": gelu_tanh, "gptneox": gelu, "falcon": gelu,
+               "arcee": lambda x: np.maximum(x, 0) ** 2, "nemotron": lambda x: np.maximum(x, 0) ** 2}
 
 
 class Model:
@@ -35,7 +38,7 @@ class Model:
         self.layers = self.key("block_count") - self.key("nextn_predict_layers", 0)
         self.width = self.key("embedding_length")
         self.heads = self.per_layer("attention.head_count", 0)
-        other = self.arch in LAYER_NORMS or self.arch.startswith("nemotron_h")
+        other = self.arch in LAYER_NORMS - {"phimoe"} or self.arch.startswith("nemotron_h")
         self.eps = self.key("attention.layer_norm_epsilon" if other
                             else "attention.layer_norm_rms_epsilon")
         self.head_dim = self.key("attention.key_length", self.width // self.heads)
@@ -83,7 +86,7 @@ class Model:
             return inverse_frequencies(dims // 2, base, factors[:dims // 4]), 1.0
         if self.arch == "olmo2" and self.window(layer):
             return inverse_frequencies(dims, base), 1.0
-        if self.arch in ("phi3", "minicpm") and self.has("rope_factors_long"):
+        if self.arch in ("phi3", "minicpm", "phimoe") and self.has("rope_factors_long"):
             original = self.key("rope.scaling.original_context_length")
             which = "long" if self.context > original else "short"
             factors = self.tensors[f"rope_factors_{which}.weight"]
@@ -116,7 +119,10 @@ class Model:
     def rope(self, heads, layer):
         if self.arch == "llama4" and (layer + 1) % 4 == 0 or self.arch == "kimi-linear":
             return heads
-        windows = self.arch in ("cohere2", "exaone4", "afmoe", "exaone-moe", "muse-glimmer") and self.key("attention.sliding_window", 0)
+        if self.arch == "cohere2moe" and layer < self.key("leading_dense_block_count"):
+            frequencies, magnitude = self.rotation(layer)
+            return rotate(heads, frequencies, True, magnitude)
+        windows = self.arch in ("cohere2", "cohere2moe", "exaone4", "afmoe", "exaone-moe", "muse-glimmer") and self.key("attention.sliding_window", 0)
         if windows and not self.window(layer):
             return heads
         frequencies, magnitude = self.rotation(layer)
@@ -134,7 +140,7 @@ class Model:
             return window if layer % 6 < 5 else 0
         if self.arch in ("olmo2", "cohere2", "exaone4", "afmoe", "muse-glimmer"):
             return window if layer % 4 < 3 else 0
-        if self.arch in ("mimo2", "exaone-moe", "step35"):
+        if self.arch in ("mimo2", "exaone-moe", "step35", "cohere2moe"):
             return window if self.key("attention.sliding_window_pattern")[layer] else 0
         return window
 
@@ -151,7 +157,8 @@ class Model:
             q, k = self.norm(q, b + "attn_q_norm"), self.norm(k, b + "attn_k_norm")
         q = q.reshape(len(x), heads, -1)
         k, v = k.reshape(len(x), kv_heads, -1), v.reshape(len(x), kv_heads, -1)
-        if self.arch in HEAD_NORMS or self.arch == "command-r" and self.has(b + "attn_q_norm"):
+        own = self.arch in ("command-r", "stablelm") and self.has(b + "attn_q_norm")
+        if self.arch in HEAD_NORMS or own:
             q, k = self.norm(q, b + "attn_q_norm"), self.norm(k, b + "attn_k_norm")
         if self.arch != "smollm3" or (layer + 1) % 4 != 0:
             q, k = self.rope(q, layer), self.rope(k, layer)
@@ -174,6 +181,8 @@ class Model:
         if self.has(b + "attn_gate"):
             gate = sigmoid(self.linear(x, b + "attn_gate"))  # a number for each element, or head
             mixed = mixed * np.repeat(gate, mixed.shape[1] // gate.shape[1], axis=1)
+        if self.has(b + "attn_sub_norm"):
+            mixed = self.norm(mixed, b + "attn_sub_norm")
         return self.linear(mixed * self.key("attention.value_scale", 1.0), b + "attn_output")
 
     def temperature(self, tokens, scale, length, first):
@@ -235,7 +244,8 @@ class Model:
     # Feed-forward.
 
     def activation(self):
-        return {"gemma": geglu, "gemma2": geglu, "gemma3": geglu, "gpt-oss": swiglu_oai}.get(self.arch, swiglu)
+        return {"gemma": geglu, "gemma2": geglu, "gemma3": geglu, "gpt-oss": swiglu_oai,
+                "bitnet-b1.58": lambda gate, up: np.maximum(gate, 0) ** 2 * up}.get(self.arch, swiglu)
 
     def feed_forward(self, x, layer, suffix=""):
         part = lambda name: f"blk.{layer}.ffn_{name}{suffix}"
@@ -243,15 +253,16 @@ class Model:
             settings = {name: self.metadata[f"xielu.{name}"][layer]
                         for name in ("alpha_p", "alpha_n", "beta", "eps")}
             return self.linear(xielu(self.linear(x, part("up")), **settings), part("down"))
-        if self.arch == "starcoder2":
-            return self.linear(gelu_tanh(self.linear(x, part("up"))), part("down"))
-        if self.arch == "arcee":
-            return self.linear(np.maximum(self.linear(x, part("up")), 0) ** 2, part("down"))
+        if self.arch in ACTIVATIONS:
+            return self.linear(ACTIVATIONS[self.arch](self.linear(x, part("up"))), part("down"))
         if self.has(part("gate")):
             gate, up = self.linear(x, part("gate")), self.linear(x, part("up"))
         else:
             gate, up = np.split(self.linear(x, part("up")), 2, axis=1)
-        return self.linear(self.gated(gate, up, layer, "shexp"), part("down"))
+        h = self.gated(gate, up, layer, "shexp")
+        if self.has(part("sub_norm")):
+            h = self.norm(h, part("sub_norm"))
+        return self.linear(h, part("down"))
 
     def gated(self, gate, up, layer, kind):
         """kind: exp of routed experts, shexp of all else."""
@@ -272,9 +283,9 @@ class Model:
         if self.arch in ("gpt-oss", "granitemoe"):
             return settings | {"gating": "softmax_of_chosen"}
         if self.arch not in LATENT | {"glm4moe", "minimax-m2", "mimo2", "dots1", "afmoe",
-                                         "exaone-moe", "bailingmoe2", "step35"}:
+                                         "exaone-moe", "bailingmoe2", "step35", "cohere2moe"}:
             return settings | {"gating": "softmax",
-                               "normalise": self.arch not in ("qwen2moe", "olmoe"),
+                               "normalise": self.arch not in ("qwen2moe", "olmoe", "deepseek"),
                                "bias": self.tensors.get(f"blk.{layer}.exp_probs_b.bias")}
         return settings | {
             "gating": {1: "softmax", 2: "sigmoid"}[self.gating(layer)],
@@ -289,7 +300,9 @@ class Model:
 
     def experts(self, x, layer):
         b = f"blk.{layer}.ffn_"
-        ids, weights = route(self.linear(x, b + "gate_inp"), **self.routing(layer))
+        logits = self.linear(x, b + "gate_inp")
+        ids, weights = (sparse_mix(logits, 2, 0.02) if self.arch == "phimoe" else
+                        route(logits, **self.routing(layer)))
 
         def product(row, name, e):
             y = self.tensors[f"{b}{name}_exps.weight"][e] @ row
@@ -307,7 +320,7 @@ class Model:
             shared = self.feed_forward(x, layer, "_shexp")
             if self.has(b + "gate_inp_shexp"):
                 shared = shared * sigmoid(self.linear(x, b + "gate_inp_shexp"))
-            out += shared
+            out = (out + shared) / 2 if self.arch == "cohere2moe" else out + shared
         return out
 
     # The whole.
@@ -327,6 +340,11 @@ class Model:
                   "logit_scale": self.width / 256} if self.arch == "minicpm" else {}
         return self.key(name, absent.get(name, 1.0))
 
+    def side_by_side(self, b):
+        """Whether attention and feed-forward of a layer both take x."""
+        return (self.arch in PARALLEL | {"falcon"} or self.key("use_parallel_residual", False) or
+                self.arch == "stablelm" and not self.has(b + "ffn_norm"))
+
     def hidden(self, tokens):
         """(len(tokens), width): what the last norm makes."""
         if self.arch in recurrent.FAMILIES:
@@ -344,9 +362,12 @@ class Model:
         for layer in range(self.layers):
             self.entered.append(x)
             b = f"blk.{layer}."
-            h = attend(self.norm(x, b + "attn_norm") if pre else x, layer)
-            if self.arch in PARALLEL:
-                x = x + h + self.feed_forward(self.norm(x, b + "attn_norm"), layer)
+            first = b + ("attn_norm_2" if self.has(b + "attn_norm_2") else "attn_norm")
+            h = attend(self.norm(x, first) if pre else x, layer)
+            if self.side_by_side(b):
+                own = self.norm(x, b + ("ffn_norm" if self.arch == "gptneox" else "attn_norm"))
+                routed = self.has(b + "ffn_gate_inp")
+                x = x + h + (self.experts if routed else self.feed_forward)(own, layer)
                 continue
             x = x + scale * (self.norm(h, b + "post_attention_norm", post_eps) if post else h)
             h = self.norm(x, b + ffn_norm) if pre else x

@@ -1,0 +1,56 @@
+"""Hugging Face directories whose configuration or tensors would make another model than the one that
+the engine computes: exit code 3, and what it is that cannot be had."""
+
+import os
+import pathlib
+import sys
+
+import pytest
+
+pytest.importorskip("numpy")
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+pytest.importorskip("safetensors.torch")
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
+
+if not os.environ.get("INFER_BIN"):
+    pytest.skip("INFER_BIN does not name the program", allow_module_level=True)
+
+from tests.golden.test_checkpoints import infer, rewritten, saved  # noqa: E402
+
+
+@pytest.mark.parametrize("name, change, named", [
+    ("gemma2", lambda c: c.__setitem__("layer_types", ["full_attention"] * 4), "layer_types"),
+    ("qwen2", lambda c: c.__setitem__("layer_types", ["sliding_attention"] * 4), "layer_types"),
+    ("qwen3moe", lambda c: c.__setitem__("norm_topk_prob", False), "norm_topk_prob"),
+    ("smollm3", lambda c: c.__setitem__("no_rope_layers", [1, 1, 1, 1]), "no_rope_layers"),
+    ("gpt-oss", lambda c: c.__setitem__("swiglu_limit", 5.0), "swiglu_limit"),
+    ("gpt-oss", lambda c: c["rope_parameters"].__setitem__("truncate", True), "truncate"),
+    ("llama-yarn", lambda c: c["rope_parameters"].__setitem__("truncate", False), "truncate"),
+    ("deepseek-v3", lambda c: c["rope_parameters"].__setitem__("mscale", 0.5), "mscale"),
+    ("deepseek-v3", lambda c: c.__setitem__("rope_interleave", False), "rope_interleave"),
+    ("deepseek-v3", lambda c: c.__setitem__("v_head_dim", 11), "kv_b_proj"),
+    ("deepseek-v3", lambda c: c.__setitem__("n_routed_experts", 9), "experts.8.gate_proj"),
+    ("deepseek-v3", lambda c: c.__setitem__("n_routed_experts", 7), "experts.7."),
+    ("granitemoe", lambda c: c.pop("num_local_experts"), "num_local_experts"),
+    ("stablelm", lambda c: c.__setitem__("use_parallel_residual", True), "use_parallel_residual"),
+    ("stablelm-12b", lambda c: c.__setitem__("num_attention_heads", 5), "heads"),
+    ("phi2", lambda c: c.__setitem__("qk_layernorm", True), "qk_layernorm"),
+    ("gptneox", lambda c: c.__setitem__("hidden_act", "gelu_fast"), "gelu_fast"),
+    ("gptneox", lambda c: c.__setitem__("num_attention_heads", 3), "heads do not divide"),
+    ("falcon", lambda c: c.__setitem__("alibi", True), "alibi"),
+    ("falcon", lambda c: c.__setitem__("bias", True), "bias"),
+    ("falcon", lambda c: c.__setitem__("parallel_attn", False), "parallel_attn"),
+    ("falcon-40b", lambda c: c.__setitem__("num_kv_heads", 4), "numbers of heads"),
+    ("falcon-40b", lambda c: c.__setitem__("num_kv_heads", 3), "query_key_value"),
+    ("llama", lambda c: c.__setitem__("architectures", ["OtherForCausalLM"]), "OtherForCausalLM"),
+])
+def test_what_cannot_be_had_is_named(name, change, named, tmp_path):
+    saved(name, tmp_path / "m")
+    rewritten(tmp_path / "m", lambda c: change(c) and None)
+    folder, out = tmp_path / "m", tmp_path / "out.gguf"
+    for command in (["plan", "-m", folder], ["convert", folder, out]):
+        done = infer(*command)
+        assert done.returncode == 3, done.stderr
+        assert named in done.stderr
+    assert not out.exists()

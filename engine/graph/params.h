@@ -238,6 +238,10 @@ struct MoeRoute {
     softmax,            ///< gate values: softmax over the logits of all experts
     sigmoid,            ///< gate values: sigmoid of each logit
     softmax_of_chosen,  ///< gate values: the logits; weights: softmax over the chosen ones
+    /// Gate values: the logits. The weight of a chosen expert, with logit m: softmax over those
+    /// experts that were not chosen before it and whose logits x have (m − x) / max(|x|, m) ≤
+    /// margin (SparseMixer, Liu et al. 2024). Not with groups.
+    sparse_mixer,
   };
   Gating gating = Gating::softmax;
   int32_t used = 2;         ///< experts chosen for a row
@@ -246,6 +250,7 @@ struct MoeRoute {
   int32_t groups = 1;       ///< the experts are in this many groups of equal size
   int32_t groups_used = 1;  ///< experts are chosen only from this many best groups
   int32_t group_best = 2;   ///< a group's score is the sum of its 1 or 2 best scores
+  float margin = 0.0f;      ///< of sparse_mixer
 };
 
 /// scale·(W·x) + bias of each expert that was chosen for the row.

@@ -77,6 +77,7 @@ std::span<const SynthArch> architectures() {
       {.name = "phi2", .qkv_bias = true, .ffn_norm = nullptr, .plain_experts = true},
       {.name = "stablelm", .qkv_bias = true},
       {.name = "starcoder2", .qkv_bias = true, .output_bias = true, .plain_experts = true},
+      {.name = "phimoe", .qkv_bias = true, .output_bias = true},
       {.name = "nemotron", .plain_experts = true},
       {.name = "gptneox", .fused_qkv = true, .plain_experts = true},
       {.name = "falcon", .fused_qkv = true, .ffn_norm = nullptr, .plain_experts = true},

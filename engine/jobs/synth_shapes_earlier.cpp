@@ -64,6 +64,19 @@ std::vector<SynthShape> earlier_shapes() {
        .context = 16384,
        .tied = true,
        .rope_base = 999999.44f},
+      {.name = "phi-3.5-moe",
+       .arch = "phimoe",
+       .layers = 32,
+       .embedding = 4096,
+       .feed_forward = 6400,
+       .heads = 32,
+       .kv_heads = 8,
+       .tokens = 32064,
+       .context = 131072,
+       .experts = 16,
+       .experts_used = 2,
+       .long_rope = true,
+       .keys = {{"rope.scaling.original_context_length", uint32_t{4096}}}},
   };
 }
 

@@ -17,7 +17,8 @@ Result<std::vector<OutputDesc>> infer(const OpParams& params, InputDescs in, con
       in[1] == nullptr || (in[1]->desc.type == DType::f32 && in[1]->desc.shape[0] == experts);
   const bool groups_good = p.groups >= 1 && experts % p.groups == 0 && p.groups_used >= 1 &&
                            p.groups_used <= p.groups && p.group_best >= 1 && p.group_best <= 2 &&
-                           p.used <= experts / p.groups * p.groups_used;
+                           p.used <= experts / p.groups * p.groups_used &&
+                           (p.groups == 1 || p.gating != op::MoeRoute::Gating::sparse_mixer);
   INFER_CHECK_R(check_shape(
       "moe_route",
       logits.type == DType::f32 && logits.shape[1] == 1 && p.used >= 1 && bias_good && groups_good,
@@ -43,6 +44,18 @@ void keep_best_groups(const op::MoeRoute& p, std::vector<double>& scores) {
     std::fill_n(scores.begin() + static_cast<ptrdiff_t>(order[i] * size), size,
                 -std::numeric_limits<double>::infinity());
   }
+}
+
+/// The weight of the i-th of the experts in `order` (op::MoeRoute::Gating::sparse_mixer).
+double sparse_weight(const std::vector<double>& logits, const std::vector<size_t>& order, size_t i,
+                     double margin) {
+  const double best = logits[order[i]];
+  double sum = 0;
+  for (size_t other = i; other < order.size(); ++other) {
+    const double x = logits[order[other]];
+    if (best - x <= margin * std::max(std::fabs(x), best)) sum += std::exp(x - best);
+  }
+  return 1 / sum;
 }
 
 void reference(const RefCall& call) {
@@ -74,6 +87,11 @@ void reference(const RefCall& call) {
     std::vector<double> weights;
     for (int32_t i = 0; i < p.used; ++i) weights.push_back(probs[order[static_cast<size_t>(i)]]);
     if (p.gating == op::MoeRoute::Gating::softmax_of_chosen) softmax(weights);
+    if (p.gating == op::MoeRoute::Gating::sparse_mixer) {
+      for (size_t i = 0; i < weights.size(); ++i) {
+        weights[i] = sparse_weight(probs, order, i, p.margin);
+      }
+    }
     if (p.normalise) {
       const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
       for (double& w : weights) w /= std::max(sum, 1e-20);  // all may have underflown
@@ -101,6 +119,8 @@ void cases(std::vector<OpCase>& all) {
       {"sigmoid biased groups", {Gating::sigmoid, 4, true, 2.5f, 4, 2}, true},
       {"softmax groups by the best", {Gating::softmax, 3, false, 16.0f, 4, 2, 1}, false},
       {"all", {Gating::softmax, 16}, false},
+      {"sparse mixer", {Gating::sparse_mixer, 2, false, 1.0f, 1, 1, 2, 0.3f}, false},
+      {"sparse mixer scaled", {Gating::sparse_mixer, 5, true, 1.5f, 1, 1, 2, 1.2f}, false},
   };
   for (const Kind& kind : kinds) {
     for (const int64_t rows : {1, 2, 3, 33}) {

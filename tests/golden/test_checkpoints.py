@@ -33,6 +33,7 @@ NAMES = list(from_transformers.MODELS | from_transformers.CHECKPOINTS)
 # be always the same (of Gemma's sizes the scale, of Mistral, Phi-3 and StarCoder2 no window, of DeepSeek's 27
 # layers that they are the Lite model's; it chooses Phi-3's factors by the context given to it).
 NOT_IN_LLAMA_CPP = {
+    "phimoe": "it has no LayerNorm there, and weighs experts by softmax",
     "qwen3moe-mixed": "it has no layers without experts there",
     "gpt-oss": "it rounds the bounds of YaRN",
     "llama-yarn-factor": "it takes no attention_factor for this architecture",

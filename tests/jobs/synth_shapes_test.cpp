@@ -65,6 +65,7 @@ const std::map<std::string, Published>& published() {
       {"falcon-7b", {6922}},
       {"stablelm-2-1.6b", {1644}},
       {"starcoder2-3b", {3030}},
+      {"phi-3.5-moe", {41870}},
       {"mimo-7b", {7623}},
       {"qwen3.5-4b", {4210}},
       {"qwen3.6-35b-a3b", {34660}},

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "backends/cpu/parallel.h"
@@ -54,6 +55,19 @@ void softmax(const VecOps& vec, float* x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) x[i] /= sum;
 }
 
+/// The weight of an expert with logit `best` (op::MoeRoute::Gating::sparse_mixer). `scores`: of
+/// those chosen before it kOut.
+float sparse_weight(const float* logits, const float* scores, int64_t experts, float best,
+                    float margin) {
+  double sum = 0;
+  for (int64_t e = 0; e < experts; ++e) {
+    const float x = logits[e];
+    const bool counts = scores[e] != kOut && best - x <= margin * std::max(std::fabs(x), best);
+    if (counts) sum += portable::exp(static_cast<double>(x) - static_cast<double>(best));
+  }
+  return static_cast<float>(1 / sum);
+}
+
 void run(const CpuCall& call) {
   const auto& p = std::get<op::MoeRoute>(call.params);
   const TensorRef& logits = call.inputs[0];
@@ -77,9 +91,11 @@ void run(const CpuCall& call) {
     float* weights = call.outputs[1].row<float>(0, r);
     for (int32_t i = 0; i < p.used; ++i) {
       const int64_t e = best_of(scores, experts);
+      weights[i] = p.gating == op::MoeRoute::Gating::sparse_mixer
+                       ? sparse_weight(probs, scores, experts, probs[e], p.margin)
+                       : probs[e];
       scores[e] = kOut;
       ids[i] = static_cast<int32_t>(e);
-      weights[i] = probs[e];
     }
     if (p.gating == op::MoeRoute::Gating::softmax_of_chosen) softmax(call.vec(), weights, p.used);
     float factor = p.scale;

@@ -38,7 +38,8 @@ void record(const NodeCall& call) {
                                       .normalise = p.normalise ? 1u : 0u,
                                       .groups_used = static_cast<uint32_t>(p.groups_used),
                                       .group_best = static_cast<uint32_t>(p.group_best),
-                                      .factor = p.scale},
+                                      .factor = p.scale,
+                                      .margin = p.margin},
                        {ids.dim(2), 1, 1}, kThreads, floats * int64_t{sizeof(float)});
 }
 

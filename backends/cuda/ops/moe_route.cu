@@ -10,6 +10,20 @@ INFER_DEVICE bool comes_before(float a, uint32_t i, float b, uint32_t j) {
   return a > b || (a == b && i < j);
 }
 
+/// SparseMixer's weight of a chosen expert: op::MoeRoute.
+INFER_DEVICE float sparse_weight(SharedPtr<float> logits, SharedPtr<float> scores, uint32_t experts,
+                                 uint32_t chosen, float margin) {
+  const float best = logits[chosen];
+  const float own = scores[chosen];
+  float sum = 0;
+  for (uint32_t e = 0; e < experts; ++e) {
+    if (e != chosen && comes_before(scores[e], e, own, chosen)) continue;
+    const float x = logits[e];
+    if (best - x <= margin * most_of(magnitude_of(x), best)) sum = sum + exp_of(x - best);
+  }
+  return 1.0f / sum;
+}
+
 // An expert's place is the number of those that come before it.
 INFER_KERNEL(moe_route, MoeRouteParams, kReduceThreads, 1) {
   const uint32_t row = block_x();
@@ -74,7 +88,8 @@ INFER_KERNEL(moe_route, MoeRouteParams, kReduceThreads, 1) {
     }
     if (before >= p.used) continue;
     Global<int32_t>(p.ids)[row * p.ids_stride + before] = static_cast<int32_t>(e);
-    chosen[before] = static_cast<float>(gates[e]);
+    chosen[before] = p.gating == 3 ? sparse_weight(gates, scores, p.experts, e, p.margin)
+                                   : static_cast<float>(gates[e]);
   }
   sync_block();
 

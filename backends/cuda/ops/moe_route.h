@@ -17,7 +17,8 @@ struct MoeRouteParams {
   uint32_t gating;  ///< op::MoeRoute::Gating
   uint32_t normalise, groups_used, group_best;
   float factor;
+  float margin;  ///< of SparseMixer
 };
-static_assert(sizeof(MoeRouteParams) == 88);
+static_assert(sizeof(MoeRouteParams) == 96);
 
 }  // namespace infer::cuda

@@ -15,7 +15,7 @@ layout(push_constant, scalar) uniform Push {
   uint rows;
   uint logits_stride, ids_stride, weights_stride;
   uint normalise, groups_used, group_best;
-  float factor;
+  float factor, margin;
 };
 
 #define kNone uintBitsToFloat(0xff800000u)
@@ -27,6 +27,18 @@ shared float chosen[kUsed];
 
 // Whether a with index i comes before b with index j.
 bool before(float a, uint i, float b, uint j) { return a > b || (a == b && i < j); }
+
+// SparseMixer's weight of a chosen expert: op::MoeRoute.
+float sparse_weight(uint chosen_one) {
+  const float best = probabilities[chosen_one];
+  float sum = 0;
+  for (uint e = 0; e < kExperts; ++e) {
+    if (e != chosen_one && before(scores[e], e, scores[chosen_one], chosen_one)) continue;
+    const float x = probabilities[e];
+    if (best - x <= margin * max(abs(x), best)) sum += exp_of(x - best);
+  }
+  return 1.0 / sum;
+}
 
 void main() {
   const uint row = gl_WorkGroupID.x;
@@ -83,7 +95,7 @@ void main() {
     }
     if (place >= kUsed) continue;
     ids.v[row * ids_stride + place] = int(e);
-    chosen[place] = probabilities[e];
+    chosen[place] = kGating == 3 ? sparse_weight(e) : probabilities[e];
   }
   barrier();
 

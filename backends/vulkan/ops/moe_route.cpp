@@ -8,7 +8,7 @@ struct Push {
   uint32_t rows;
   uint32_t logits_stride, ids_stride, weights_stride;
   uint32_t normalise, groups_used, group_best;
-  float factor;
+  float factor, margin;
 };
 
 /// What fits into shared memory on every device beside the rest.
@@ -45,7 +45,8 @@ void record(const NodeCall& call) {
                               .normalise = p.normalise ? 1u : 0u,
                               .groups_used = static_cast<uint32_t>(p.groups_used),
                               .group_best = static_cast<uint32_t>(p.group_best),
-                              .factor = p.scale},
+                              .factor = p.scale,
+                              .margin = p.margin},
                          {ids.dim(2), 1, 1});
 }
 

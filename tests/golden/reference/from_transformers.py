@@ -166,6 +166,12 @@ CHECKPOINTS = {
                                "original_max_position_embeddings": 64}}}),
     "stablelm": ("StableLmConfig", "stablelm", WIDE | {"use_qkv_bias": True}),
     "stablelm-12b": ("StableLmConfig", "stablelm", WIDE | {"qk_layernorm": True, "use_parallel_residual": True}),
+    "phimoe": ("PhimoeConfig", "phimoe", DENSE | {
+        "hidden_size": 40, "attention_bias": True, "lm_head_bias": True, "num_local_experts": 6,
+        "sliding_window": 21, "rope_parameters": {
+            **LONG, "partial_rotary_factor": 1.0, "short_factor": [1.0, 1.1, 1.3, 1.4, 1.6],
+            "long_factor": [1.2, 3.0, 9.0, 21.0, 30.0], "short_mscale": 1.24, "long_mscale": 1.24,
+            "original_max_position_embeddings": 256}}),
     "nemotron": ("NemotronConfig", "nemotron", WIDE),
     "phi2": ("PhiConfig", "phi2", WIDE | {"num_key_value_heads": 4}),
     "gptneox": ("GPTNeoXConfig", "gptneox", WIDE | {"num_key_value_heads": 4}),

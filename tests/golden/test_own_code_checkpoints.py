@@ -151,7 +151,37 @@ def minicpm(name, folder, **changes):
     d.save(folder, "MiniCPMForCausalLM", head_dim=10, **factors | changes)
 
 
-FAMILIES = {"bailingmoe2-f32": bailingmoe2, "internlm2-f32": internlm2, "llama-f32": internlm3,
+def exaone(folder, **changes):
+    """With GPT-2's names."""
+    d = Directory("exaone-f32")
+    d.rename({"token_embd": "transformer.wte", "output_norm": "transformer.ln_f",
+              "output": "lm_head"})
+    d.rename({"attn_norm": "ln_1", "ffn_norm": "ln_2", "attn_output": "attn.attention.out_proj",
+              "ffn_gate": "mlp.c_fc_0", "ffn_up": "mlp.c_fc_1", "ffn_down": "mlp.c_proj"}
+             | {f"attn_{part}": f"attn.attention.{part}_proj" for part in "qkv"}, range(d.layers))
+    d.tensors = {key.replace("model.layers.", "transformer.h."): x for key, x in d.tensors.items()}
+    d.config["num_layers"] = d.config.pop("num_hidden_layers")
+    d.config["layer_norm_epsilon"] = d.config.pop("rms_norm_eps")
+    d.save(folder, "ExaoneForCausalLM", **{"activation_function": "silu"} | changes)
+
+
+def deepseek(folder, **changes):
+    d = Directory("deepseek-f32")
+    for layer in range(1, d.layers):
+        for part in ("gate", "up", "down"):
+            for e, x in enumerate(d.left.pop(f"blk.{layer}.ffn_{part}_exps.weight")):
+                d.tensors[f"model.layers.{layer}.mlp.experts.{e}.{part}_proj.weight"] = x
+    d.rename({"ffn_gate_inp": "mlp.gate"} | {f"ffn_{part}_shexp": f"mlp.shared_experts.{part}_proj"
+                                             for part in ("gate", "up", "down")}, range(d.layers))
+    as_llama(d)
+    d.save(folder, "DeepseekForCausalLM", **{
+        "n_routed_experts": 6, "num_experts_per_tok": 3, "moe_intermediate_size": 14,
+        "n_shared_experts": 2, "first_k_dense_replace": 1, "moe_layer_freq": 1,
+        "norm_topk_prob": False, "scoring_func": "softmax"} | changes)
+
+
+FAMILIES = {"exaone-f32": exaone, "deepseek-f32": deepseek, "bailingmoe2-f32": bailingmoe2,
+            "internlm2-f32": internlm2, "llama-f32": internlm3,
             "minicpm-f32": lambda *a, **k: minicpm("minicpm-f32", *a, **k),
             "minicpm-long-f32": lambda *a, **k: minicpm("minicpm-long-f32", *a, **k)}
 
@@ -212,6 +242,10 @@ def test_llama_cpp_agrees(name, tmp_path):
     ("bailingmoe2-f32", {"norm_topk_prob": False}, "norm_topk_prob"),
     ("bailingmoe2-f32", {"num_shared_experts": 1}, "ffn_gate_shexp"),
     ("minicpm-f32", {"num_experts": 8}, "num_experts"),
+    ("exaone-f32", {"activation_function": "gelu"}, "gelu"),
+    ("exaone-f32", {"num_layers": 3}, "blk.2.attn"),
+    ("deepseek-f32", {"n_shared_experts": 1}, "shexp"),
+    ("deepseek-f32", {"moe_layer_freq": 2}, "moe_layer_freq"),
     ("minicpm-f32", {"rope_scaling": {"rope_type": "other"}}, "other"),
     ("internlm2-f32", {"num_key_value_heads": 3}, "wqkv"),
     ("internlm2-f32", {"num_key_value_heads": 4}, "num_key_value_heads"),

@@ -98,6 +98,9 @@ ValueId attention_block(ModelBuilder& m, ValueId x, const AttentionBlock& b) {
     const op::Glu sigmoid{op::Glu::Kind::sigmoid};
     mixed = m.g.merge_heads(m.g.add(sigmoid, {gate, m.g.split_heads(mixed, b.heads)}));
   }
+  if (b.sub_norm) {
+    mixed = m.rms_norm(mixed, block_name(b.layer, "attn_sub_norm.weight"), b.eps);
+  }
   if (b.output_scale != 1.0f) mixed = m.g.add(op::Scale{b.output_scale}, {mixed});
   return m.linear(mixed, block_name(b.layer, "attn_output"), embedding);
 }

@@ -42,6 +42,7 @@ struct AttentionBlock {
   };
   Gate gate = Gate::none;
   float eps = 1e-5f;
+  bool sub_norm = false;      ///< "attn_sub_norm": an RMSNorm of what all heads make
   float output_scale = 1.0f;  ///< multiplies what the heads make
   int64_t width = 0;          ///< elements of what the block makes; 0: as many as of x
 };

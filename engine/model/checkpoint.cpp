@@ -31,9 +31,9 @@ void CheckpointMap::begin(const Family& family) {
     const std::string whole =
         config.take(config.values().get_string("hf.config." + key), std::string());
     // What the format puts together (formats/safetensors/assembled.h) needs nothing from here.
-    constexpr std::string_view kRead[] = {"gptq",     "awq",          "bitsandbytes",
-                                          "fp8",      "fbgemm_fp8",   "compressed-tensors",
-                                          "modelopt", "modelopt_fp4", "hqq"};
+    constexpr std::string_view kRead[] = {
+        "gptq",     "awq",          "bitsandbytes", "fp8",   "fbgemm_fp8", "compressed-tensors",
+        "modelopt", "modelopt_fp4", "hqq",          "bitnet"};
     for (const std::string& method : {own, whole}) {
       config.require(method.empty() || method == family.quantisation ||
                          std::ranges::find(kRead, method) != std::end(kRead),

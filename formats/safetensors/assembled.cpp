@@ -1,8 +1,30 @@
 #include "formats/safetensors/assembled.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 
 namespace infer::safetensors {
+namespace {
+
+class Number final : public AssembledTensor {
+ public:
+  explicit Number(float value) : value_(value) {}
+  Status read(int64_t, int64_t, std::byte* out) const override {
+    std::memcpy(out, &value_, sizeof(value_));
+    return {};
+  }
+
+ private:
+  float value_;
+};
+
+}  // namespace
+
+Result<Assembled> assembled_number(const std::string& name, float value, size_t place) {
+  INFER_TRY(const TensorDesc desc, make_tensor(DType::f32, std::array{int64_t{1}}));
+  return Assembled{name, desc, place, std::make_unique<Number>(value)};
+}
 
 PartTable::PartTable(const Metadata& metadata, const std::vector<StoredTensor>& tensors)
     : metadata_(metadata), tensors_(tensors), taken_(tensors.size()) {

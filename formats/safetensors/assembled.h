@@ -1,6 +1,6 @@
 // Weights that a checkpoint stores as several tensors: codes, scales and more. They are recognised
 // by their names: in bitsandbytes.cpp, packed_fp4.cpp, packed_hqq.cpp, packed_int4.cpp,
-// packed_rows.cpp and scaled_bytes.cpp.
+// packed_rows.cpp, packed_ternary.cpp and scaled_bytes.cpp.
 #pragma once
 
 #include <initializer_list>
@@ -37,6 +37,9 @@ struct Assembled {
   size_t place;
   std::unique_ptr<AssembledTensor> tensor;
 };
+
+/// A weight F32 [1] of this value.
+Result<Assembled> assembled_number(const std::string& name, float value, size_t place);
 
 /// The tensors of a checkpoint by name. A tensor taken as part of another weight is no weight
 /// itself.
@@ -99,6 +102,11 @@ Result<std::vector<Assembled>> assemble_packed_int4(PartTable& parts);
 /// HQQ of 8, 4, 2 and 1 bits: for each X.W_q a weight X.weight of the first of the types Q4_0, Q5_0
 /// and Q8_0 that holds code − zero exactly. unsupported if none does, with the reason.
 Result<std::vector<Assembled>> assemble_packed_hqq(PartTable& parts);
+
+/// BitNet's weights of three levels, if quant_method is "bitnet": for each W of bytes a weight W of
+/// type TQ2_0, or F32, and W's name with ".scale" for ".weight". unsupported where the weights are
+/// to be rounded while they are used.
+Result<std::vector<Assembled>> assemble_packed_ternary(PartTable& parts);
 
 /// NVFP4 and MXFP4 of compressed-tensors and ModelOpt: for each W_packed, or W of bytes, with 8-bit
 /// scales a weight W of that type, and W's name with ".scale" for ".weight" where there is a scale

@@ -85,19 +85,6 @@ class PackedFp4 final : public AssembledTensor {
   Fp4Kind kind_;
 };
 
-/// One number.
-class WholeScale final : public AssembledTensor {
- public:
-  explicit WholeScale(float value) : value_(value) {}
-  Status read(int64_t, int64_t, std::byte* out) const override {
-    std::memcpy(out, &value_, sizeof(value_));
-    return {};
-  }
-
- private:
-  float value_;
-};
-
 /// The scale of the whole tensor `weight` and its place, if there is one.
 Result<std::optional<Assembled>> whole_scale(PartTable& parts, const std::string& weight,
                                              const std::string& base, size_t place) {
@@ -111,8 +98,7 @@ Result<std::optional<Assembled>> whole_scale(PartTable& parts, const std::string
     return tl::unexpected(
         bad_tensor(*stored, fmt::format("expected a positive scale, found {}", values[0])));
   }
-  INFER_TRY(const TensorDesc desc, make_tensor(DType::f32, std::array{int64_t{1}}));
-  return Assembled{base + ".scale", desc, place, std::make_unique<WholeScale>(scale)};
+  return assembled_number(base + ".scale", scale, place);
 }
 
 /// The codes and, after them, the scale of the whole tensor.

@@ -284,8 +284,8 @@ class Opener {
     PartTable parts(metadata_, stored_);
     parts.take_activation_scales();
     INFER_TRY_S(std::vector<Assembled> made, assemble_bitsandbytes(parts));
-    for (const auto assemble : {assemble_packed_hqq, assemble_packed_int4, assemble_packed_fp4,
-                                assemble_packed_rows, assemble_scaled_bytes}) {
+    for (const auto assemble : {assemble_packed_ternary, assemble_packed_hqq, assemble_packed_int4,
+                                assemble_packed_fp4, assemble_packed_rows, assemble_scaled_bytes}) {
       INFER_TRY_S(std::vector<Assembled> more, assemble(parts));
       std::ranges::move(more, std::back_inserter(made));
     }

@@ -33,6 +33,7 @@ NAMES = list(from_transformers.MODELS | from_transformers.CHECKPOINTS)
 # be always the same (of Gemma's sizes the scale, of Mistral, Phi-3 and StarCoder2 no window, of DeepSeek's 27
 # layers that they are the Lite model's; it chooses Phi-3's factors by the context given to it).
 NOT_IN_LLAMA_CPP = {
+    "bitnet": "it has SiLU there, and not the second name",
     "phimoe": "it has no LayerNorm there, and weighs experts by softmax",
     "qwen3moe-mixed": "it has no layers without experts there",
     "gpt-oss": "it rounds the bounds of YaRN",
@@ -297,7 +298,8 @@ def test_a_shard_that_is_not_there(tmp_path):
 
 @pytest.mark.parametrize("name", [name for name in NAMES
                                   if name not in ("qwen3moe-mixed", "deepseek-v32", "glm-dsa",
-                                                  "mimo2", "muse-glimmer", "olmo3-llama3")])
+                                                  "mimo2", "muse-glimmer", "olmo3-llama3",
+                                                  "bitnet")])
 def test_names_are_those_of_llama_cpp(name, tmp_path):
     """The gguf package lists what its converter may write."""
     gguf = pytest.importorskip("gguf")

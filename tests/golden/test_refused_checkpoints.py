@@ -33,6 +33,9 @@ from tests.golden.test_checkpoints import infer, rewritten, saved  # noqa: E402
     ("deepseek-v3", lambda c: c.__setitem__("n_routed_experts", 9), "experts.8.gate_proj"),
     ("deepseek-v3", lambda c: c.__setitem__("n_routed_experts", 7), "experts.7."),
     ("granitemoe", lambda c: c.pop("num_local_experts"), "num_local_experts"),
+    ("bitnet", lambda c: c.__setitem__("quantization_config", {
+        "quant_method": "bitnet", "quantization_mode": "online"}), "online"),
+    ("bitnet", lambda c: c.__setitem__("quantization_config", {"quant_method": "quark"}), "quark"),
     ("phimoe", lambda c: c.__setitem__("router_jitter_noise", 0.02), "router_jitter_noise"),
     ("phimoe", lambda c: c["rope_parameters"].__setitem__("long_mscale", 1.3), "long_mscale"),
     ("phimoe", lambda c: c.__setitem__("num_experts_per_tok", 3), "num_experts_per_tok"),

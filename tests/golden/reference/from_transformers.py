@@ -181,6 +181,7 @@ CHECKPOINTS = {
         "new_decoder_architecture": True, "num_kv_heads": 2, "num_ln_in_parallel_attn": 1}),
     "falcon-40b": ("FalconConfig", "falcon", FALCON | {
         "new_decoder_architecture": True, "num_kv_heads": 2, "tie_word_embeddings": False}),
+    "bitnet": ("BitNetConfig", "bitnet-b1.58", DENSE),
     "chatglm": ("GlmConfig", "chatglm", WIDE | {"head_dim": 10}),
     "mistral4": ("Mistral4Config", "mistral4", LATENT | {
         "q_lora_rank": 14, "n_shared_experts": 1, "rope_parameters": {

@@ -16,7 +16,7 @@ from .builder import LONG, TOKENS, VOCABULARY, Builder
 from .make_experts import afmoe, bailingmoe2, dots1, exaone_moe, glm4moe, minimax_m2, step35
 from .make_heads import HEADS, add_heads, mimo2_attention
 from .make_layer_norms import falcon, gptneox, nemotron, phi2, phimoe, stablelm, starcoder2
-from .make_plain import chatglm, deepseek, exaone, minicpm, plain_layers
+from .make_plain import bitnet, chatglm, deepseek, exaone, minicpm, plain_layers
 from .make_recurrent import falcon_h1, granitehybrid, kimi_linear, lfm2, nemotron_h, qwen35
 from .model import Model
 
@@ -620,6 +620,7 @@ MODELS = {
     "gptneox-sequential-f32": gptneox, "falcon-f32": falcon, "falcon-40b-f32": falcon,
     "phimoe-f32": phimoe,
     "exaone-f32": exaone, "deepseek-f32": deepseek, "chatglm-f32": chatglm,
+    "bitnet-f32": bitnet, "bitnet-b1.58-f32": bitnet,
     "afmoe-f32": afmoe, "exaone-moe-f32": exaone_moe,
     "muse-glimmer-f32": muse_glimmer,
     "gemma3n-f32": gemma3n,

@@ -33,6 +33,12 @@ from tests.golden.test_checkpoints import infer, rewritten, saved  # noqa: E402
     ("deepseek-v3", lambda c: c.__setitem__("n_routed_experts", 9), "experts.8.gate_proj"),
     ("deepseek-v3", lambda c: c.__setitem__("n_routed_experts", 7), "experts.7."),
     ("granitemoe", lambda c: c.pop("num_local_experts"), "num_local_experts"),
+    ("cohere2moe", lambda c: c.__setitem__("layer_types", ["full_attention"] * 5), "layer_types"),
+    ("cohere2moe", lambda c: c.__setitem__("mlp_layer_types", ["sparse"] * 5 + ["dense"]),
+     "mlp_layer_types"),
+    ("cohere2moe", lambda c: c.__setitem__("prefix_dense_sliding_window_pattern", 4), "prefix_dense"),
+    ("cohere2moe", lambda c: c.__setitem__("expert_selection_fn", "top"), "expert_selection_fn"),
+    ("cohere2moe", lambda c: c.__setitem__("shared_expert_combination_strategy", "sum"), "strategy"),
     ("bitnet", lambda c: c.__setitem__("quantization_config", {
         "quant_method": "bitnet", "quantization_mode": "online"}), "online"),
     ("bitnet", lambda c: c.__setitem__("quantization_config", {"quant_method": "quark"}), "quark"),

@@ -23,6 +23,10 @@ GRANITE = DENSE | {"embedding_multiplier": 7.0, "residual_multiplier": 0.3,
 LONG = {"rope_type": "longrope", "rope_theta": 10000.0, "partial_rotary_factor": 0.5,
         "short_factor": [1.0, 1.1, 1.3, 1.4], "long_factor": [1.2, 3.0, 9.0, 21.0]}
 PARTIAL = {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.4}
+COHERE = DENSE | {
+    "num_hidden_layers": 6, "head_dim": 10, "sliding_window": 7, "num_experts": 6,
+    "num_experts_per_tok": 2, "num_shared_experts": 2, "expert_selection_fn": "sigmoid",
+    "first_k_dense_replace": 1, "prefix_dense_intermediate_size": 46, "logit_scale": 0.6}
 WIDE = DENSE | {"hidden_size": 40, "rope_parameters": PARTIAL}
 FALCON = {"hidden_size": 60, "num_hidden_layers": 3, "num_attention_heads": 6,
           "ffn_hidden_size": 38, "max_position_embeddings": 256}
@@ -182,6 +186,10 @@ CHECKPOINTS = {
     "falcon-40b": ("FalconConfig", "falcon", FALCON | {
         "new_decoder_architecture": True, "num_kv_heads": 2, "tie_word_embeddings": False}),
     "bitnet": ("BitNetConfig", "bitnet-b1.58", DENSE),
+    "cohere2moe": ("Cohere2MoeConfig", "cohere2moe", COHERE),
+    "cohere2moe-softmax": ("Cohere2MoeConfig", "cohere2moe", COHERE | {
+        "expert_selection_fn": "softmax", "num_shared_experts": 0, "rms_norm_eps": 1e-4,
+        "first_k_dense_replace": 0}),
     "chatglm": ("GlmConfig", "chatglm", WIDE | {"head_dim": 10}),
     "mistral4": ("Mistral4Config", "mistral4", LATENT | {
         "q_lora_rank": 14, "n_shared_experts": 1, "rope_parameters": {

@@ -65,6 +65,27 @@ def bailingmoe2(name):
     return m
 
 
+def cohere2moe(name):
+    """The dense layer sees everything, and has RoPE."""
+    m = Builder(name, "cohere2moe", 30, 6, 4, 2, 10, feed_forward_length=38,
+                attention__layer_norm_epsilon=1e-4, attention__sliding_window=7,
+                attention__sliding_window_pattern=[False, True, True, True, False, True],
+                leading_dense_block_count=1, expert_count=6, expert_used_count=2,
+                expert_feed_forward_length=14, expert_shared_count=1,
+                expert_shared_feed_forward_length=14, expert_gating_func=2,
+                expert_weights_norm=True, logit_scale=0.6)
+    del m.metadata["cohere2moe.attention.layer_norm_rms_epsilon"]
+    m.embedding(tied=True, spread=0.7)
+    for layer in range(m.layers):
+        m.attention(layer)
+        if layer == 0:
+            m.feed_forward(layer, 38, norms=False)
+            continue
+        m.experts(layer, 6, 14)
+        m.feed_forward(layer, 14, norms=False, suffix="_shexp")
+    return m
+
+
 def step35(name):
     """Layers with a window have more heads; limits are so low that they are met."""
     sliding = [False, True, True, False]

@@ -13,7 +13,8 @@ import numpy as np
 
 from . import gguf, head, recurrent
 from .builder import LONG, TOKENS, VOCABULARY, Builder
-from .make_experts import afmoe, bailingmoe2, dots1, exaone_moe, glm4moe, minimax_m2, step35
+from .make_experts import (afmoe, bailingmoe2, cohere2moe, dots1, exaone_moe, glm4moe, minimax_m2,
+                           step35)
 from .make_heads import HEADS, add_heads, mimo2_attention
 from .make_layer_norms import falcon, gptneox, nemotron, phi2, phimoe, stablelm, starcoder2
 from .make_plain import bitnet, chatglm, deepseek, exaone, minicpm, plain_layers
@@ -629,6 +630,7 @@ MODELS = {
     "exaone4-f32": exaone4, "exaone4-32b-f32": exaone4,
     "mistral3-f32": mistral3,
     "minimax-m2-f32": minimax_m2, "step35-f32": step35,
+    "cohere2moe-f32": cohere2moe,
     "mimo-f32": mimo, "mimo2-f32": mimo2,
     "glm4moe-f32": glm4moe,
     "apertus-f32": apertus,

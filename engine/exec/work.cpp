@@ -81,7 +81,7 @@ void add_chosen(const Graph& graph, const Node& node, const StepShape& step, Wor
   double met = 0;
   for (const RowRange& part : step.parts) {
     for (int64_t slot = part.first; slot < part.first + part.count; ++slot) {
-      met += static_cast<double>(std::min(slot + 1, count));
+      met += static_cast<double>(op::SelectSlots::given(slot, count, p.chosen_block));
     }
   }
   work.cache_bytes += met * cache_row(graph, p.kv_layer);
@@ -89,16 +89,17 @@ void add_chosen(const Graph& graph, const Node& node, const StepShape& step, Wor
   work.attention_macs += met * heads * (shape.k_dim + shape.v_dim);
 }
 
-/// Rows that see all have nothing to choose.
+/// Rows that see all have nothing to choose. Of a block one key is read.
 void add_selection(const Graph& graph, const Node& node, const StepShape& step, Work& work) {
   const auto& p = std::get<op::SelectSlots>(node.params);
   double read = 0;
   double met = 0;
   for (const RowRange& part : step.parts) {
     const int64_t end = part.first + part.count;
-    if (end > p.count) read += static_cast<double>(end);
-    for (int64_t slot = std::max<int64_t>(part.first, p.count); slot < end; ++slot) {
-      met += static_cast<double>(slot + 1);
+    const int64_t most = p.count + p.block - 1;
+    if (end > most) read += static_cast<double>(end / p.block);
+    for (int64_t slot = std::max<int64_t>(part.first, most); slot < end; ++slot) {
+      met += static_cast<double>((slot + 1) / p.block);
     }
   }
   work.cache_bytes += read * cache_row(graph, p.kv_layer);
@@ -112,7 +113,7 @@ void add_state(const Node& node, const StepShape& step, int64_t elements, Work& 
       static_cast<double>(step.parts.size()) * 2 * sizeof(float) * static_cast<double>(elements);
   // What is read along queries and keys, and what is written.
   constexpr double kPasses = 3;
-  if (node.op() == OpId::CausalConv) return;
+  if (node.op() == OpId::CausalConv || node.op() == OpId::BlockMean) return;
   work.attention_macs += kPasses * static_cast<double>(elements * step.rows());
 }
 
@@ -120,7 +121,11 @@ void add_state(const Node& node, const StepShape& step, int64_t elements, Work& 
 int64_t state_elements(const Graph& graph, const Node& node) {
   const auto& first = graph.value(node.inputs[0]).desc.shape;
   switch (node.op()) {
-    case OpId::CausalConv: return conv_state(graph.value(node.inputs[1]).desc.shape[0], first[0]);
+    case OpId::CausalConv: {
+      const int32_t dilation = std::get<op::CausalConv>(node.params).dilation;
+      return conv_state((graph.value(node.inputs[1]).desc.shape[0] - 1) * dilation + 1, first[0]);
+    }
+    case OpId::BlockMean: return first[0];
     case OpId::DeltaScan: {
       const auto& v = graph.value(node.inputs[2]).desc.shape;
       return scan_state(v[1], first[0], v[0]);

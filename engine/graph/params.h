@@ -114,16 +114,28 @@ struct Attention {
   int32_t window = 0;    ///< the row sees this many slots, its own included; 0: all
   /// The row sees the slots from the last multiple of the window on in place of as many as that.
   bool chunked = false;
+  int32_t chosen_block = 1;  ///< SelectSlots::block of what made `chosen`
 };
 
 /// The slots that a row attends to: of those up to its own, the `count` with the highest scores
 /// ("lightning indexer", DeepSeek-AI 2025). Among equal scores the lower slot is first. The score
 /// of a slot with key k is Σ_h weights[h]·max(0, q_h·k).
-/// in: q [k_dim, heads, rows], weights f32 [heads, 1, rows], slots and sequences as for KvStore.
-/// out: i32 [count, 1, rows], slots in ascending order, then −1.
+///
+/// With a block of more than one slot, whole blocks are chosen, count / block of them: slots
+/// [b·block, (b + 1)·block) are block b, and the key at its last slot is the block's. A row also
+/// gets the slots behind its last complete block, so at most block − 1 more (Qwen Team 2026).
+/// in: q [k_dim, heads, rows], weights f32 [heads, 1, rows] or none (all are 1), slots and
+/// sequences as for KvStore. out: i32 [count + block − 1, 1, rows], slots in ascending order, then
+/// −1.
 struct SelectSlots {
   int32_t kv_layer = 0;  ///< index in KvGeometry::layers: one kv head; values are not read
-  int32_t count = 1;
+  int32_t count = 1;     ///< a multiple of block
+  int32_t block = 1;
+
+  /// How many slots a row at `slot` gets, of the `most` that the output has room for.
+  static constexpr int64_t given(int64_t slot, int64_t most, int64_t block) {
+    return slot < most ? slot + 1 : most + 1 - block + (slot + 1) % block;
+  }
 };
 
 // Recurrent layers. Tokens of a sequence come in ascending slots, and each is computed from the
@@ -132,14 +144,24 @@ struct SelectSlots {
 // kStateColumns columns, [block][row][column]; the last block may have fewer. Columns are rounded
 // up to kStatePad.
 
-/// Depthwise causal convolution: Σ_j w[j]·x of the token taps − 1 − j before, plus the bias. The
-/// state holds the last taps − 1 inputs: x [channels] of slot s at (s mod (taps − 1))·channels.
-/// in: x [channels, 1, rows], w f32 [taps, channels] or [taps, 1, channels], bias f32 [channels] or
-/// none, slots and sequences as for KvStore. out: as x.
+/// Depthwise causal convolution: Σ_j w[j]·x of the token (taps − 1 − j)·dilation before, plus the
+/// bias. The state holds the last kept = (taps − 1)·dilation inputs, which are fewer than
+/// kMostTaps: x [channels] of slot s at (s mod kept)·channels. in: x [channels, 1, rows], w f32
+/// [taps, channels] or [taps, 1, channels], bias f32 [channels] or none, slots and sequences as for
+/// KvStore. out: as x.
 struct CausalConv {
   int32_t kv_layer = 0;  ///< index in KvGeometry::layers: a state
   bool silu = false;     ///< out = y·σ(y)
   int64_t at = 0;        ///< element of the state where the inputs begin, a multiple of kStatePad
+  int32_t dilation = 1;
+};
+
+/// The mean of x over the slots of the row's block up to its own. Slots [b·block, (b + 1)·block)
+/// are block b. The state holds the sum [d0].
+/// in: x [d0, 1, rows], slots and sequences as for KvStore. out: as x.
+struct BlockMean {
+  int32_t kv_layer = 0;  ///< index in KvGeometry::layers: a state
+  int32_t block = 1;
 };
 
 /// The gated delta rule (Yang et al. 2024). For each value head, with Δ = softplus(step + bias),
@@ -262,6 +284,13 @@ struct MoeMatmul {};
 /// Σ_e weights[e]·x[:, e], added in the order of e.
 /// in: x [n, used, rows], weights f32 [used, 1, rows]. out: [n, 1, rows].
 struct MoeCombine {};
+
+/// How far a memory is let through: σ(sign(γ)·√max(|γ|, 1e-6)) with γ = scale·Σ q·k along d0
+/// (Cheng et al. 2026, "Engram").
+/// in: q, k [d0, d1, rows]. out: [d1, 1, rows].
+struct MemoryGate {
+  float scale = 1.0f;
+};
 
 /// weights[e]·x for each chosen expert: what it takes where weights are of its input.
 /// in: x [n, 1, rows], weights f32 [used, 1, rows]. out: [n, used, rows].

@@ -116,19 +116,20 @@ struct Shape {
   bool ahead = false;  ///< rows see some slots after their own
 };
 
-/// Rows see `count` slots that a layer of index keys chooses.
+/// Rows see `count` slots that a layer of index keys chooses, in blocks of so many.
 void add_chosen(std::vector<OpCase>& all, const Shape& shape, DType type, int32_t count,
-                int64_t rows, int32_t sequences) {
+                int64_t rows, int32_t sequences, int32_t block = 1) {
   constexpr int64_t kIndex = 32;  // elements of an index key
   OpCase c;
   c.name = std::string(shape.name) + " " + std::to_string(count) + " chosen " +
+           (block > 1 ? "in blocks of " + std::to_string(block) + " " : "") +
            std::string(dtype_info(type).ident) + " rows " + std::to_string(rows) + " sequences " +
            std::to_string(sequences);
   c.rows = rows;
   c.sequences = sequences;
   c.kv = {{shape.kv, {.heads = 1, .k_dim = kIndex, .v_dim = kIndex, .v_in_k = true}}, type, type};
   c.tolerance = is_quantised(type) ? 1e-3 : 1e-10;
-  c.build = [shape, count](CaseBuilder& b) {
+  c.build = [shape, count, block](CaseBuilder& b) {
     GraphBuilder& g = b.graph();
     const ValueId q = b.activations(shape.kv.k_dim, shape.heads);
     const ValueId k = b.activations(shape.kv.k_dim, shape.kv.heads);
@@ -140,9 +141,11 @@ void add_chosen(std::vector<OpCase>& all, const Shape& shape, DType type, int32_
     const ValueId sinks = shape.sinks ? b.weight(DType::f32, shape.heads) : kNoValue;
     g.add_all(op::KvStore{0}, {k, v, slots, sequence});
     g.add_all(op::KvStore{1}, {key, key, slots, sequence});
-    const ValueId chosen = g.add(op::SelectSlots{1, count},
+    const ValueId chosen = g.add(op::SelectSlots{1, count, block},
                                  {b.activations(kIndex, 8), b.activations(8), slots, sequence});
-    g.output(g.add(shape.params, {q, slots, sequence, sinks, kNoValue, chosen}));
+    op::Attention params = shape.params;
+    params.chosen_block = block;
+    g.output(g.add(params, {q, slots, sequence, sinks, kNoValue, chosen}));
   };
   all.push_back(std::move(c));
 }
@@ -240,6 +243,10 @@ void cases(std::vector<OpCase>& all) {
   add_chosen(all, {"large group", 128, {1, 72, 64, 0, true}, {0, 0.1f}}, DType::f16, 130, 200, 1);
   add_chosen(all, {"latent", 16, {1, 576, 512, 0, true}, {0, 0.1f}}, DType::f16, 66, 70, 1);
   add_chosen(all, {"long", 2, {1, 32, 32}, {0, 0.18f}}, DType::f16, 700, 1000, 1);
+  add_chosen(all, {"grouped 8:2", 8, {2, 64, 64}, {0, 0.125f}}, DType::f16, 64, 200, 2, 16);
+  add_chosen(all, {"odd head", 5, {5, 37, 19}, {0, 0.16f}}, DType::f32, 21, 130, 1, 7);
+  add_chosen(all, {"values in keys", 3, {1, 96, 64, 0, true}, {0, 0.1f}}, DType::q8_0, 12, 1, 1, 4);
+  add_chosen(all, {"long", 2, {1, 32, 32}, {0, 0.18f}}, DType::bf16, 512, 1000, 1, 32);
   // Long enough for several chunks of keys, and windows that begin and end in different ones.
   add_case(all, {"long", 2, {1, 32, 32}, {0, 0.18f}}, DType::f16, {700, 1});
   for (const DType type : {DType::f32, DType::q8_0}) {

@@ -33,16 +33,18 @@ Graph attention_graph(const KvGeometry& kv, int64_t heads, int32_t window) {
   return finish(g);
 }
 
-/// A row sees `count` of the tokens, chosen by 4 heads of 32 elements.
-Graph chosen_graph(const KvGeometry& kv, int64_t heads, int32_t count) {
+/// A row sees `count` of the tokens, chosen by 4 heads of 32 elements in blocks of `block`.
+Graph chosen_graph(const KvGeometry& kv, int64_t heads, int32_t count, int32_t block = 1) {
   GraphBuilder g(infer_outputs, kRows, kRows, kv);
   const ValueId slots = g.input(StepInput::slots);
   const ValueId sequences = g.input(StepInput::sequences);
   const ValueId weights = g.data_input(1, tensor(DType::f32, 4, 1, kRows), Rows::tokens);
   const ValueId q = g.data_input(2, tensor(DType::f32, 32, 4, kRows), Rows::tokens);
-  const ValueId chosen = g.add(op::SelectSlots{1, count}, {q, weights, slots, sequences});
-  g.output(g.add(op::Attention(), {input(g, kv.layers[0].k_dim, heads), slots, sequences, kNoValue,
-                                   kNoValue, chosen}));
+  const ValueId chosen = g.add(op::SelectSlots{1, count, block}, {q, weights, slots, sequences});
+  op::Attention params;
+  params.chosen_block = block;
+  g.output(g.add(
+      params, {input(g, kv.layers[0].k_dim, heads), slots, sequences, kNoValue, kNoValue, chosen}));
   return finish(g);
 }
 
@@ -131,6 +133,18 @@ TEST_CASE("of chosen tokens every row reads its own, and the index all where the
   const Work more = step_work(graph, {{{7, 3}}, 1});  // sees 8, 9 and 10 tokens
   CHECK(more.cache_bytes == 3 * 8 * 96 * 2 + 10 * 32 * 2);
   CHECK(more.attention_macs == 3 * 8 * 3 * (96 + 64) + (9 + 10) * 4 * 32);
+}
+
+TEST_CASE("of a block one key is read, and a row also sees what is behind the last block") {
+  const KvGeometry kv{{{1, 96, 64, 0, true}, {1, 32, 32, 0, true}}, DType::f16, DType::f16};
+  const Graph graph = chosen_graph(kv, 3, 8, 4);
+  const Work all = step_work(graph, {{{9, 2}}, 2});  // 10 and 11 slots are seen
+  CHECK(all.cache_bytes == (10 + 11) * 96 * 2);
+  CHECK(all.attention_macs == (10 + 11) * 3 * (96 + 64));
+  // Of 14 and 15 slots, 3 blocks are complete: two of them, and 2 and 3 slots behind them.
+  const Work more = step_work(graph, {{{13, 2}}, 2});
+  CHECK(more.cache_bytes == (10 + 11) * 96 * 2 + 3 * 32 * 2);
+  CHECK(more.attention_macs == (10 + 11) * 3 * (96 + 64) + 2 * 3 * 4 * 32);
 }
 
 TEST_CASE("attention with a window reads no further back") {

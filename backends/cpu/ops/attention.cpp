@@ -213,7 +213,9 @@ class Attention {
   const TensorRef& chosen() const { return call_.inputs[5]; }
   Row row(int64_t r) const {
     const int32_t slot = *call_.inputs[1].row<int32_t>(0, r);
-    if (chosen().data != nullptr) return {0, std::min(chosen().desc.shape[0], slot + int64_t{1})};
+    if (chosen().data != nullptr) {
+      return {0, op::SelectSlots::given(slot, chosen().desc.shape[0], p_.chosen_block)};
+    }
     const TensorRef& last = call_.inputs[4];
     return {first_seen(slot, p_), (last.data == nullptr ? slot : *last.row<int32_t>(0, r)) + 1};
   }

@@ -17,7 +17,7 @@ void run_block(const CpuCall& call, int64_t first, int64_t channels) {
   const TensorRef& bias = call.inputs[2];
   const int64_t all = x.desc.shape[0];
   const int64_t taps = call.inputs[1].desc.shape[0];
-  const int64_t kept = taps - 1;
+  const int64_t kept = (taps - 1) * p.dilation;
   float w[kMostTaps * kBlock];  // tap by tap
   for (int64_t c = 0; c < channels; ++c) {
     const float* of_channel = call.inputs[1].desc.shape[1] == 1
@@ -30,8 +30,8 @@ void run_block(const CpuCall& call, int64_t first, int64_t channels) {
   for (int64_t r = 0; r < x.desc.shape[2]; ++r) {
     const int64_t slot = *call.inputs[3].row<int32_t>(0, r);
     float* state = pages.state(*call.inputs[4].row<int32_t>(0, r), at.k_offset) + p.at + first;
-    for (int64_t j = 0; j < kept; ++j) {
-      const int64_t s = slot - kept + j;
+    for (int64_t j = 0; j + 1 < taps; ++j) {
+      const int64_t s = slot - (taps - 1 - j) * p.dilation;
       before[j] = s < 0 ? nullptr : state + s % kept * all;
     }
     call.vec().recurrent->conv(

@@ -3,7 +3,7 @@
 // Scores are made page by page, and the best are kept in a buffer of twice their number: when it is
 // full, the worse half goes. Among the best of some slots and the best of others are the best of
 // all: so a step of few rows cuts the slots of each into a part for each thread. No cut changes
-// what is chosen.
+// what is chosen. Of blocks the last slots stand for the others until the best are found.
 #include <algorithm>
 #include <bit>
 #include <functional>
@@ -59,7 +59,8 @@ class Best {
 
 /// The sizes of scratch. A thread has floats and a buffer of slots; parts of rows share the rest.
 struct Sizes {
-  int64_t heads, dim, count;
+  int64_t heads, dim;
+  int64_t count;  ///< of blocks
 
   int64_t floats() const {
     return kHeads * (dim + kPageTokens) + (kAttentionSlice + 1) * kPageTokens;
@@ -83,7 +84,7 @@ class Selection {
         pages_(call.pages[static_cast<size_t>(at_.kind)]),
         ops_(*call.vec().attention),
         q_(call.inputs[0]),
-        sizes_{q_.desc.shape[1], q_.desc.shape[0], p_.count} {
+        sizes_{q_.desc.shape[1], q_.desc.shape[0], p_.count / p_.block} {
     std::byte* own = call.scratch + call.thread * sizes_.thread_bytes();
     queries_ = reinterpret_cast<float*>(own);
     scores_ = queries_ + kHeads * sizes_.dim;
@@ -113,7 +114,7 @@ class Selection {
     }
     call_.context.pool->barrier();
     for (int64_t r = call_.thread; r < rows(); r += call_.threads()) {
-      Best all(buffer_, p_.count);
+      Best all(buffer_, sizes_.count);
       for (int64_t t = 0; t < call_.threads() && !sees_all(r); ++t) {
         const uint64_t* from = part_of(r, t);
         std::for_each_n(from + 1, from[0], [&](uint64_t one) { all.add(one); });
@@ -126,65 +127,85 @@ class Selection {
   int64_t rows() const { return q_.desc.shape[2]; }
   int64_t slot(int64_t r) const { return *call_.inputs[2].row<int32_t>(0, r); }
   int64_t pages_of(int64_t r) const { return slot(r) / kPageTokens + 1; }
-  bool sees_all(int64_t r) const { return slot(r) < p_.count; }
+  /// Slots of the output, at most.
+  int64_t most() const { return p_.count + p_.block - 1; }
+  bool sees_all(int64_t r) const { return slot(r) < most(); }
   uint64_t* part_of(int64_t r, int64_t thread) const {
     return reinterpret_cast<uint64_t*>(shared_ + r * sizes_.row_bytes(call_.threads())) +
-           thread * (p_.count + 1);
+           thread * (sizes_.count + 1);
   }
 
   /// The best slots of pages [begin, end) of a row; nothing where it sees all.
   std::span<const uint64_t> chosen(int64_t r, int64_t begin, int64_t end) const {
-    Best best(buffer_, p_.count);
+    Best best(buffer_, sizes_.count);
+    bool load = true;
     for (int64_t page = begin; page < end && !sees_all(r); ++page) {
       const int64_t start = page * kPageTokens;
       const int64_t count = std::min<int64_t>(slot(r) - start + 1, kPageTokens);
-      score(r, page, static_cast<int32_t>(count), page == begin);
-      for (int64_t j = 0; j < count; ++j) best.add(ranked(totals_[j], start + j));
+      // The first last slot of a block.
+      const int64_t first = (start + p_.block) / p_.block * p_.block - 1 - start;
+      if (first >= count) continue;
+      const bool across = at_.k_element > 0;  // keys then lie side by side, wanted or not
+      const int64_t begin_at = across ? 0 : first;
+      const int64_t step = across ? 1 : p_.block;
+      score(r, page, begin_at, step, (count - 1 - begin_at) / step + 1, load);
+      load = false;
+      for (int64_t j = first; j < count; j += p_.block) {
+        best.add(ranked(totals_[(j - begin_at) / step], start + j));
+      }
     }
     return best.get();
   }
 
-  /// totals_ of the first `count` keys of a page. `load`: the queries are another row's so far.
-  void score(int64_t r, int64_t page, int32_t count, bool load) const {
+  /// totals_ of `count` keys of a page, from `first` on in steps of `step`. `load`: the queries are
+  /// another row's so far.
+  void score(int64_t r, int64_t page, int64_t first, int64_t step, int64_t count, bool load) const {
     const int32_t sequence = *call_.inputs[3].row<int32_t>(0, r);
-    const CacheRows keys{call_.kv.k_type,
-                         at_.k_element > 0,
-                         pages_.page(sequence, page * kPageTokens) + at_.k_offset,
-                         at_.k_row,
-                         sizes_.dim,
-                         nullptr};
-    const Visible seen{0, count};
+    const CacheRows keys{
+        call_.kv.k_type,
+        at_.k_element > 0,
+        pages_.page(sequence, page * kPageTokens) + at_.k_offset + first * at_.k_row,
+        step * at_.k_row,
+        sizes_.dim,
+        nullptr};
+    const Visible seen{0, static_cast<int32_t>(count)};
     Visible visible[kHeads];
     std::fill_n(visible, kHeads, seen);
     std::fill_n(totals_, kPageTokens, 0.0f);
-    const float* weights = call_.inputs[1].row<float>(0, r);
-    for (int64_t first = 0; first < sizes_.heads; first += kHeads) {
-      const int64_t heads = std::min(kHeads, sizes_.heads - first);
+    const TensorRef& weights = call_.inputs[1];
+    for (int64_t head = 0; head < sizes_.heads; head += kHeads) {
+      const int64_t heads = std::min(kHeads, sizes_.heads - head);
       if (load || sizes_.heads > kHeads) {
         for (int64_t h = 0; h < heads; ++h) {
-          std::copy_n(q_.row<float>(first + h, r), sizes_.dim, queries_ + h * sizes_.dim);
+          std::copy_n(q_.row<float>(head + h, r), sizes_.dim, queries_ + h * sizes_.dim);
         }
       }
       ops_.scores(queries_, heads, keys, visible, seen, slice_, scores_);
       for (int64_t h = 0; h < heads; ++h) {
         const float* scores = scores_ + h * kPageTokens;
-        const float weight = weights[first + h];
+        const float weight = weights.data == nullptr ? 1.0f : weights.row<float>(0, r)[head + h];
         for (int64_t j = 0; j < count; ++j) totals_[j] += weight * std::max(scores[j], 0.0f);
       }
     }
   }
 
   void finish(int64_t r, std::span<const uint64_t> best) const {
-    int32_t* to = call_.outputs[0].row<int32_t>(0, r);
-    int32_t* end = to + best.size();
-    if (sees_all(r)) {
-      end = to + slot(r) + 1;
-      std::iota(to, end, 0);
-    } else {
+    int32_t* const to = call_.outputs[0].row<int32_t>(0, r);
+    int32_t* end = to;
+    if (!sees_all(r)) {
+      // The last slots of blocks, then in their places from behind all slots of each.
       std::ranges::transform(best, to, slot_of);
-      std::sort(to, end);
+      std::sort(to, to + best.size());
+      end = to + std::ssize(best) * p_.block;
+      for (int64_t i = std::ssize(best) - 1; i >= 0; --i) {
+        const int32_t last = to[i];
+        std::iota(to + i * p_.block, to + (i + 1) * p_.block, last - p_.block + 1);
+      }
     }
-    std::fill(end, to + p_.count, -1);
+    const int64_t behind = sees_all(r) ? 0 : (slot(r) + 1) / p_.block * p_.block;
+    const int64_t count = slot(r) + 1 - behind;
+    std::iota(end, end + count, static_cast<int32_t>(behind));
+    std::fill(end + count, to + most(), -1);
   }
 
   const CpuCall& call_;
@@ -201,7 +222,8 @@ class Selection {
 
 int64_t scratch(const NodeView& node, const CpuContext& context) {
   const auto& shape = node.input(0)->desc.shape;
-  const Sizes sizes{shape[1], shape[0], std::get<op::SelectSlots>(node.node.params).count};
+  const auto& p = std::get<op::SelectSlots>(node.node.params);
+  const Sizes sizes{shape[1], shape[0], p.count / p.block};
   const int64_t split = context.threads() > 1 ? std::min(shape[2], kSplitRows) : 0;
   return sizes.thread_bytes() * context.threads() + split * sizes.row_bytes(context.threads());
 }

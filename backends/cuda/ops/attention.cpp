@@ -133,6 +133,7 @@ AttentionParams attention_params(const NodeCall& call) {
     params.chosen = chosen.address;
     params.chosen_stride = chosen.stride(2);
     params.chosen_count = chosen.size(0);
+    params.chosen_block = static_cast<uint32_t>(p.chosen_block);
   }
   return params;
 }

@@ -141,7 +141,10 @@ INFER_DEVICE void attend(const AttentionParams& p) {
   uint32_t slot = 0;  // the last one; or place in the list
   uint32_t first = 0;
   if constexpr (kChosen) {
-    slot = own_slot < p.chosen_count ? own_slot : p.chosen_count - 1;
+    // As op::SelectSlots::given() says, less one.
+    slot = own_slot < p.chosen_count
+               ? own_slot
+               : p.chosen_count - p.chosen_block + (own_slot + 1) % p.chosen_block;
   } else {
     slot = static_cast<uint32_t>(Global<const int32_t>(p.last_seen)[row]);
     first = first_seen(own_slot, p.window, p.chunked);

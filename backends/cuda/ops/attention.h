@@ -61,8 +61,10 @@ struct AttentionParams {
   uint64_t chosen;
   uint32_t chosen_stride;  ///< of rows
   uint32_t chosen_count;
+  uint32_t chosen_block;  ///< op::SelectSlots::block
+  uint32_t unused;
 };
-static_assert(sizeof(AttentionParams) == 288);
+static_assert(sizeof(AttentionParams) == 296);
 
 /// The sizes of keys and values that have tiles, and the blocks that a multiprocessor holds by the
 /// registers; by shared memory of 100 KiB it holds as many, but one of the two widest.

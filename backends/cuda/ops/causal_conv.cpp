@@ -19,7 +19,8 @@ void record(const NodeCall& call) {
   const int64_t taps = call.inputs[1].dim(0);
   const int64_t offset = at.k_offset + p.at * int64_t{sizeof(float)};
   const int64_t sharing = std::min(x.dim(2), kSequencesAtOnce);
-  call.recorder.launch(taps <= kFewTaps ? "causal_conv_4" : "causal_conv_16",
+  const bool few = (taps - 1) * p.dilation < kFewTaps;
+  call.recorder.launch(few ? "causal_conv_4" : "causal_conv_16",
                        CausalConvParams{.step = call.step,
                                         .x = x.address,
                                         .w = call.inputs[1].address,
@@ -34,7 +35,9 @@ void record(const NodeCall& call) {
                                         .offset = static_cast<uint32_t>(offset),
                                         .taps = static_cast<uint32_t>(taps),
                                         .silu = p.silu ? 1u : 0u,
-                                        .sharing = static_cast<uint32_t>(sharing)},
+                                        .sharing = static_cast<uint32_t>(sharing),
+                                        .dilation = static_cast<uint32_t>(p.dilation),
+                                        .unused = 0},
                        {div_ceil<int64_t>(x.dim(0), kConvThreads), 1, sharing}, kConvThreads);
 }
 

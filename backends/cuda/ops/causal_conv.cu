@@ -4,7 +4,7 @@
 
 namespace infer::cuda {
 
-/// The last inputs of a channel, the earliest first. kTaps − taps of them are never used.
+/// The last inputs of a channel, the earliest first. Those before the first tap are never used.
 template <uint32_t kTaps>
 struct Before {
   float x[kTaps - 1];
@@ -13,7 +13,7 @@ struct Before {
   template <typename Visit>
   INFER_DEVICE void each(const CausalConvParams& p, uint32_t sequence, uint32_t slot,
                          const Visit& visit) {
-    const uint32_t kept = p.taps - 1;
+    const uint32_t kept = (p.taps - 1) * p.dilation;
     const uint32_t channel = block_x() * kConvThreads + thread();
     const Global<float> state(pages_of(p.step, p.kind).of(sequence, 0) + p.offset);
 #pragma unroll
@@ -50,9 +50,10 @@ INFER_DEVICE void convolve(const CausalConvParams& p) {
   float weights[kTaps];
 #pragma unroll
   for (uint32_t j = 0; j < kTaps; ++j) {
-    const uint32_t unused = kTaps - p.taps;
+    const uint32_t taps_ago = (kTaps - 1 - j) / p.dilation;
+    const bool tap = taps_ago * p.dilation == kTaps - 1 - j && taps_ago < p.taps;
     weights[j] =
-        j < unused ? 0.0f : Global<const float>(p.w)[uint64_t{channel} * p.taps + (j - unused)];
+        tap ? Global<const float>(p.w)[uint64_t{channel} * p.taps + (p.taps - 1 - taps_ago)] : 0.0f;
   }
   const float base = p.bias != 0 ? Global<const float>(p.bias)[channel] : 0.0f;
   const uint32_t rows = step_rows(p.step, gpu::kTokenRows);

@@ -8,7 +8,8 @@
 namespace infer::cuda {
 
 inline constexpr int kConvThreads = 64;
-/// Taps of the kernels; a convolution with fewer has weights of zero for the earliest.
+/// Tokens that the kernels see; a convolution that sees fewer has weights of zero for the earliest,
+/// and for those between taps that lie apart.
 inline constexpr int64_t kFewTaps = 4;
 
 /// Grid: channels, 1, blocks that share the sequences.
@@ -22,7 +23,9 @@ struct CausalConvParams {
   uint32_t taps;
   uint32_t silu;
   uint32_t sharing;  ///< blocks along z
+  uint32_t dilation;
+  uint32_t unused;
 };
-static_assert(sizeof(CausalConvParams) == 88);
+static_assert(sizeof(CausalConvParams) == 96);
 
 }  // namespace infer::cuda

@@ -33,7 +33,7 @@ void record(const NodeCall& call) {
   params.buffers = call.scratch;
   params.counters = call.counters;
   params.q_strides = strides_of(q);
-  params.weights_stride = call.inputs[1].stride(2);
+  params.weights_stride = call.inputs[1].given() ? call.inputs[1].stride(2) : 0;
   params.y_stride = y.stride(2);
   params.heads = q.size(1);
   params.dim = q.size(0);
@@ -43,8 +43,9 @@ void record(const NodeCall& call) {
   params.k_type = *cache_type(kv.k_type);
   params.across = at.k_element > 0 ? 1 : 0;
   params.whole = whole_rows(kv.k_type, dim, at.k_row) ? 1 : 0;
-  params.count = static_cast<uint32_t>(p.count);
-  params.room = static_cast<uint32_t>(room_of(p.count));
+  params.count = static_cast<uint32_t>(p.count / p.block);
+  params.room = static_cast<uint32_t>(room_of(params.count));
+  params.block = static_cast<uint32_t>(p.block);
   call.recorder.launch("select_slots", params, {parts_of(y.dim(2), call.tuning), y.dim(2), 1},
                        kSelectThreads);
 }
@@ -55,10 +56,11 @@ int64_t counters(const NodeView& node, const Tuning& tuning) {
 
 /// The buffers.
 int64_t scratch(const NodeView& node, const Tuning& tuning, Roles) {
-  const auto& shape = node.graph.value(node.node.outputs[0]).desc.shape;
-  const int64_t parts = parts_of(shape[2], tuning);
+  const auto& p = std::get<op::SelectSlots>(node.node.params);
+  const int64_t rows = node.graph.value(node.node.outputs[0]).desc.shape[2];
+  const int64_t parts = parts_of(rows, tuning);
   const int64_t buffers = parts == 1 ? 1 : parts + 1;
-  return shape[2] * buffers * (1 + room_of(shape[0])) * int64_t{sizeof(uint64_t)};
+  return rows * buffers * (1 + room_of(p.count / p.block)) * int64_t{sizeof(uint64_t)};
 }
 
 }  // namespace

@@ -130,25 +130,28 @@ INFER_DEVICE float score(const SelectSlotsParams& p, uint64_t row, uint32_t toke
 #pragma unroll
     for (uint32_t j = 0; j < kHeadsTogether; ++j) {
       if (h + j < p.heads) {
-        sum = fused(weights[r * p.weights_stride + h + j], most_of(products[j], 0.0f), sum);
+        const float weight = p.weights != 0 ? weights[r * p.weights_stride + h + j] : 1.0f;
+        sum = fused(weight, most_of(products[j], 0.0f), sum);
       }
     }
   }
   return sum;
 }
 
-/// Adds the slots of pages [begin, end) of a row that are no later than `last`.
-INFER_DEVICE void add_pages(const SelectSlotsParams& p, uint32_t row, uint32_t last, uint32_t begin,
-                            uint32_t end, Best& best) {
+/// Adds the slots whose keys are in runs [begin, end) of a row and that are no later than `last`. A
+/// run is of kPageTokens keys.
+INFER_DEVICE void add_runs(const SelectSlotsParams& p, uint32_t row, uint32_t last, uint32_t begin,
+                           uint32_t end, Best& best) {
   INFER_SHARED(float, halves, 2 * kPageTokens);
   const auto sequence = static_cast<uint32_t>(Global<const int32_t>(p.sequences)[row]);
   const Pages table = pages_of(p.step, p.kind);
-  const uint32_t token = thread() % kPageTokens;
+  const uint32_t own = thread() % kPageTokens;
   const uint32_t half = thread() / kPageTokens;  // of the heads
-  for (uint32_t page = begin; page < end; ++page) {
-    const uint32_t slot = page * kPageTokens + token;
+  for (uint32_t run = begin; run < end; ++run) {
+    const uint32_t slot = (run * kPageTokens + own + 1) * p.block - 1;
     float part = 0;
     if (slot <= last) {
+      const uint32_t token = slot % kPageTokens;
       const uint64_t keys = table.of(sequence, slot) + p.k_offset;
       const uint64_t key = p.across != 0 ? keys : keys + token * p.k_row;
       with_type(p.k_type, p.whole, [&](auto type) {
@@ -158,7 +161,7 @@ INFER_DEVICE void add_pages(const SelectSlotsParams& p, uint32_t row, uint32_t l
     }
     halves[thread()] = part;
     sync_block();
-    const float both = halves[token] + halves[kPageTokens + token];
+    const float both = halves[own] + halves[kPageTokens + own];
     best.add(half == 0 && slot <= last ? ranked(both, slot) : 0);
   }
 }
@@ -170,29 +173,30 @@ INFER_KERNEL(select_slots, SelectSlotsParams, kSelectThreads, 4) {
   if (row >= step_rows(p.step, gpu::kTokenRows)) return;
   const auto last = static_cast<uint32_t>(Global<const int32_t>(p.slots)[row]);
   const Global<int32_t> y(p.y + uint64_t{row} * p.y_stride * 4);
-  if (last < p.count) {  // it sees all
+  const uint32_t most = p.count * p.block + p.block - 1;
+  if (last < most) {  // it sees all
     if (block_x() > 0) return;
-    for (uint32_t i = thread(); i < p.count; i += kSelectThreads) {
+    for (uint32_t i = thread(); i < most; i += kSelectThreads) {
       y[i] = i <= last ? static_cast<int32_t>(i) : -1;
     }
     return;
   }
-  const uint32_t pages = last / kPageTokens + 1;
-  const uint32_t of_part = (pages + grid_x() - 1) / grid_x();
+  const uint32_t runs = ((last + 1) / p.block + kPageTokens - 1) / kPageTokens;
+  const uint32_t of_part = (runs + grid_x() - 1) / grid_x();
   const uint32_t begin = block_x() * of_part;
-  if (begin >= pages) return;
-  const uint32_t end = begin + of_part < pages ? begin + of_part : pages;
+  if (begin >= runs) return;
+  const uint32_t end = begin + of_part < runs ? begin + of_part : runs;
   const uint32_t buffers = grid_x() == 1 ? 1 : grid_x() + 1;
   const auto buffer = [&](uint32_t i) {
     return p.buffers + (uint64_t{row} * buffers + i) * (1 + p.room) * 8;
   };
 
   Best best(buffer(block_x()) + 8, p.count, p.room);
-  add_pages(p, row, last, begin, end, best);
+  add_runs(p, row, last, begin, end, best);
   best.trim();
   if (grid_x() > 1) {
     if (thread() == 0) Global<uint64_t>(buffer(block_x()))[0] = best.size();
-    const uint32_t parts = (pages + of_part - 1) / of_part;
+    const uint32_t parts = (runs + of_part - 1) / of_part;
     if (!comes_last(p.counters + uint64_t{row} * 4, parts)) return;
     best = Best(buffer(grid_x()) + 8, p.count, p.room);
     for (uint32_t part = 0; part < parts; ++part) {
@@ -204,8 +208,18 @@ INFER_KERNEL(select_slots, SelectSlotsParams, kSelectThreads, 4) {
     }
     best.trim();
   }
-  for (uint32_t i = thread(); i < p.count; i += kSelectThreads) {
-    y[i] = i < best.size() ? static_cast<int32_t>(~static_cast<uint32_t>(best[i])) : -1;
+  const uint32_t tail = (last + 1) / p.block * p.block;
+  for (uint32_t i = thread(); i < most; i += kSelectThreads) {
+    const uint32_t block = i / p.block;
+    const uint32_t behind = tail + (i - p.count * p.block);
+    int32_t slot = -1;
+    if (block < best.size()) {
+      const uint32_t end_of_block = ~static_cast<uint32_t>(best[block]);
+      slot = static_cast<int32_t>(end_of_block - (p.block - 1 - i % p.block));
+    } else if (block >= p.count && behind <= last) {
+      slot = static_cast<int32_t>(behind);
+    }
+    y[i] = slot;
   }
 }
 

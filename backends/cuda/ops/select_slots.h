@@ -1,7 +1,8 @@
-// The slots that rows attend to: a block scores the keys of a row page by page, and keeps the best
-// in a buffer, in the order of the slots. When it is full, the worse ones go.
+// The slots that rows attend to: a block scores the keys of a row, as many at once as a page has,
+// and keeps the best in a buffer, in the order of the slots. When it is full, the worse ones go.
+// Where whole blocks of slots are chosen, each has one key, at its last slot.
 //
-// Steps of few rows have a block for each part of a row's pages. The last of them to end takes the
+// Steps of few rows have a block for each part of a row's keys. The last of them to end takes the
 // best of all parts. No cut changes what is chosen.
 #pragma once
 
@@ -16,7 +17,9 @@ inline constexpr uint32_t kSelectParts = 32;
 
 /// Grid: parts of a row (kSelectParts or 1), rows.
 struct SelectSlotsParams {
-  uint64_t step, q, weights, slots, sequences, y;
+  uint64_t step, q;
+  uint64_t weights;  ///< 0: all are 1
+  uint64_t slots, sequences, y;
   /// u64 [1 + room, buffers, rows]: how many there are, and those; a buffer for each part and, if
   /// there are several, one for the best of all.
   uint64_t buffers;
@@ -29,8 +32,10 @@ struct SelectSlotsParams {
   uint32_t k_type;           ///< CacheType
   uint32_t across;           ///< 1: keys are transposed
   uint32_t whole;            ///< 1: four elements of a key can be loaded at once
-  uint32_t count, room;
+  uint32_t count, room;      ///< of keys
+  uint32_t block;            ///< slots that a key stands for
+  uint32_t unused;
 };
-static_assert(sizeof(SelectSlotsParams) == 120);
+static_assert(sizeof(SelectSlotsParams) == 128);
 
 }  // namespace infer::cuda

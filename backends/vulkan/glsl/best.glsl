@@ -6,6 +6,7 @@
 layout(buffer_reference, scalar, buffer_reference_align = 8) coherent buffer Numbers { uint64_t v[]; };
 
 const uint kBufferBytes = (1 + kRoom) * 8;
+const uint kMost = kCount * kBlock + kBlock - 1;  // slots of a row
 const uint kBins = 256;
 
 shared uint bins[kBins];
@@ -91,11 +92,19 @@ uint64_t ranked(float score, uint slot) {
   return packUint2x32(uvec2(~slot, ordered));
 }
 
-// Writes the slots at `to`, ascending, then −1 up to kCount.
-void write_best(I32 y, uint to) {
+// Writes the slots of the blocks whose last ones were added, at `to`, ascending, then those behind
+// the last whole block up to `last`, then −1 up to kMost.
+void write_best(I32 y, uint to, uint last) {
   trim_best();
   sync_best();
-  for (uint i = gl_LocalInvocationIndex; i < kCount; i += kLanes) {
-    y.v[to + i] = i < best_size ? int(~unpackUint2x32(best.v[1 + i]).x) : -1;
+  const uint tail = (last + 1) / kBlock * kBlock;
+  for (uint i = gl_LocalInvocationIndex; i < kMost; i += kLanes) {
+    int slot = -1;
+    if (i / kBlock < best_size) {
+      slot = int(~unpackUint2x32(best.v[1 + i / kBlock]).x - (kBlock - 1 - i % kBlock));
+    } else if (i >= kCount * kBlock && tail + (i - kCount * kBlock) <= last) {
+      slot = int(tail + (i - kCount * kBlock));
+    }
+    y.v[to + i] = slot;
   }
 }

@@ -24,6 +24,12 @@ float merged_mix(float mix, float keep, float chunk_mix, float add) {
 
 // Pages in sight of slot `slot`, whose first one in sight is `first`, and how many make a chunk.
 uint pages_seen(uint first, uint slot) { return slot / kPageTokens - first / kPageTokens + 1; }
+
+// The last place in the list of `most` slots that a row sees: as op::SelectSlots::given() says, less
+// one.
+uint last_chosen(uint slot, uint most, uint block) {
+  return slot < most ? slot : most - block + (slot + 1) % block;
+}
 uint chunk_pages(uint pages) { return (pages + kChunks - 1) / kChunks; }
 // A window whose highest bit is set divides the slots into chunks, of which one is in sight.
 const uint kChunked = 0x80000000;

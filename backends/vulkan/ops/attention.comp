@@ -68,7 +68,7 @@ void main() {
   const uint lane = gl_LocalInvocationID.x;
   const uint kv_head = first_head / group;
   const uint own_slot = uint(slots.v[r]);
-  const uint slot = kChosen != 0 ? min(own_slot, kChosen - 1) : uint(last_seen.v[r]);
+  const uint slot = kChosen != 0 ? last_chosen(own_slot, kChosen, kChosenBlock) : uint(last_seen.v[r]);
   const uint sequence = uint(sequences.v[r]);
   const uint first = kChosen != 0 ? 0 : first_seen(own_slot, window);
   const uint pages = pages_seen(first, slot);

@@ -139,7 +139,8 @@ class Attention {
             .value_dim = static_cast<uint32_t>(shape_.v_dim),
             .across = at_.k_element > 0 ? 1u : 0u,
             .sinks = sinks().given() ? 1u : 0u,
-            .chosen = chosen().given() ? chosen().size(0) : 0u};
+            .chosen = chosen().given() ? chosen().size(0) : 0u,
+            .chosen_block = static_cast<uint32_t>(params_.chosen_block)};
   }
 
   void record_rows(int64_t chunks, const Part& part) const {

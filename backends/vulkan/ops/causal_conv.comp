@@ -16,7 +16,7 @@ layout(push_constant, scalar) uniform Push {
   uint kind, offset;        // of the state, in bytes
 };
 
-const uint kKept = kTaps - 1;
+const uint kKept = (kTaps - 1) * kDilation;
 const uint kAhead = 8;  // rows whose inputs are loaded together
 
 uint channel;
@@ -70,8 +70,10 @@ void main() {
       }
       slot = uint(slots.v[r]) + 1;
       precise float sum = base;
-      [[unroll]] for (uint j = 0; j < kKept; ++j) sum = fma(weights[j], before[j], sum);
-      sum = fma(weights[kKept], values[i], sum);
+      [[unroll]] for (uint j = 0; j + 1 < kTaps; ++j) {
+        sum = fma(weights[j], before[j * kDilation], sum);
+      }
+      sum = fma(weights[kTaps - 1], values[i], sum);
       y.v[r * y_stride + channel] = kSilu != 0 ? sum * sigmoid_of(sum) : sum;
       [[unroll]] for (uint j = 0; j + 1 < kKept; ++j) before[j] = before[j + 1];
       before[kKept - 1] = values[i];

@@ -23,8 +23,10 @@ void record(const NodeCall& call) {
   const Operand& w = call.inputs[1];
   const Operand& bias = call.inputs[2];
   const Operand& y = call.outputs[0];
-  const CausalConvConstants constants{
-      .taps = w.size(0), .silu = p.silu ? 1u : 0u, .bias = bias.given() ? 1u : 0u};
+  const CausalConvConstants constants{.taps = w.size(0),
+                                      .silu = p.silu ? 1u : 0u,
+                                      .bias = bias.given() ? 1u : 0u,
+                                      .dilation = static_cast<uint32_t>(p.dilation)};
   call.recorder.dispatch(
       "causal_conv", constants,
       Push{.step = call.step,

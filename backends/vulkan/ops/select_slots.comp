@@ -2,8 +2,8 @@
 #include "backends/vulkan/glsl/common.glsl"
 #include "backends/vulkan/glsl/cache.glsl"
 
-// A workgroup scores the keys of a part of a row's pages, a lane a key of each page, and keeps the
-// best. With several parts select_slots_merge.comp takes the best of these.
+// A workgroup scores a part of a row's keys, a lane each of kLanes that follow one another, and keeps
+// the best. Of a block there is one key, at its last slot. With several parts select_slots_merge.comp takes the best of these.
 const uint kLanes = 64;
 layout(local_size_x = kLanes) in;
 #include "backends/vulkan/glsl/constants.glsl"
@@ -51,7 +51,9 @@ float score(uint64_t row, uint token, uint r) {
       }
     }
     [[unroll]] for (uint j = 0; j < kTogether; ++j) {
-      if (h + j < heads) sum = fma(weights.v[r * weights_stride + h + j], max(products[j], 0.0), sum);
+      if (h + j >= heads) break;
+      const float weight = kWeighted != 0 ? weights.v[r * weights_stride + h + j] : 1.0;
+      sum = fma(weight, max(products[j], 0.0), sum);
     }
   }
   return sum;
@@ -63,27 +65,28 @@ void main() {
   const uint r = gl_WorkGroupID.y;
   if (r >= step.rows[0]) return;
   const uint last = uint(slots.v[r]);
-  if (last < kCount) {  // it sees all
-    for (uint i = lane; i < kCount && part == 0; i += kLanes) {
+  if (last < kMost) {  // it sees all
+    for (uint i = lane; i < kMost && part == 0; i += kLanes) {
       y.v[r * y_stride + i] = i <= last ? int(i) : -1;
     }
     return;
   }
-  const uint pages = last / kPageTokens + 1;
-  const uint of_part = (pages + kParts - 1) / kParts;
+  const uint runs = ((last + 1) / kBlock + kLanes - 1) / kLanes;
+  const uint of_part = (runs + kParts - 1) / kParts;
   const uint sequence = uint(sequences.v[r]);
   start_best(buffers + uint64_t(r * kParts + part) * kBufferBytes);
-  for (uint page = part * of_part; page < min(part * of_part + of_part, pages); ++page) {
-    const uint slot = page * kPageTokens + lane;
+  for (uint run = part * of_part; run < min(part * of_part + of_part, runs); ++run) {
+    const uint slot = (run * kLanes + lane + 1) * kBlock - 1;
     uint64_t number = 0;
     if (slot <= last) {
+      const uint token = slot % kPageTokens;
       const uint64_t keys = page_of(step.kinds[kind], sequence, slot) + k_offset;
-      number = ranked(score(kAcross != 0 ? keys : keys + lane * k_row, lane, r), slot);
+      number = ranked(score(kAcross != 0 ? keys : keys + token * k_row, token, r), slot);
     }
     add_best(number);
   }
   if (kParts == 1) {
-    write_best(y, r * y_stride);
+    write_best(y, r * y_stride, last);
     return;
   }
   trim_best();

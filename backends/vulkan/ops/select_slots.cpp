@@ -25,6 +25,7 @@ constexpr int64_t kParts = 32;
 constexpr int64_t kLanes = 64;
 
 /// Numbers of a buffer: it is trimmed about as often as it could have been filled with the best.
+/// `count`: of blocks.
 int64_t room_of(int64_t count) { return 2 * count + 2 * kLanes; }
 int64_t buffer_bytes(int64_t count) { return (1 + room_of(count)) * int64_t{sizeof(uint64_t)}; }
 /// Parts of each row in a step with up to so many.
@@ -40,13 +41,16 @@ void record(const NodeCall& call) {
   const Operand& y = call.outputs[0];
   const int64_t rows = y.dim(2);
   const int64_t parts = parts_of(rows, call.tuning);
+  const int64_t count = p.count / p.block;
   const SelectSlotsConstants constants{
       .key_type = *cache_type(kv.k_type),
       .across = at.k_element > 0 ? 1u : 0u,
       .whole = at.k_element == 0 && whole_rows(kv.k_type, q.dim(0), at.k_row) ? 1u : 0u,
-      .count = static_cast<uint32_t>(p.count),
-      .room = static_cast<uint32_t>(room_of(p.count)),
-      .parts = static_cast<uint32_t>(parts)};
+      .count = static_cast<uint32_t>(count),
+      .room = static_cast<uint32_t>(room_of(count)),
+      .parts = static_cast<uint32_t>(parts),
+      .block = static_cast<uint32_t>(p.block),
+      .weighted = weights.given() ? 1u : 0u};
   call.recorder.dispatch("select_slots", constants,
                          Push{.step = call.step,
                               .q = q.address,
@@ -56,7 +60,7 @@ void record(const NodeCall& call) {
                               .y = y.address,
                               .buffers = call.scratch,
                               .q_strides = strides_of(q),
-                              .weights_stride = weights.stride(2),
+                              .weights_stride = weights.given() ? weights.stride(2) : 0,
                               .y_stride = y.stride(2),
                               .heads = q.size(1),
                               .dim = q.size(0),
@@ -66,7 +70,7 @@ void record(const NodeCall& call) {
                          {parts, rows, 1});
   if (parts == 1) return;
   call.recorder.barrier();
-  const auto of_parts = static_cast<uint64_t>(rows * parts * buffer_bytes(p.count));
+  const auto of_parts = static_cast<uint64_t>(rows * parts * buffer_bytes(count));
   call.recorder.dispatch("select_slots_merge", constants,
                          MergePush{.step = call.step,
                                    .slots = slots.address,
@@ -79,9 +83,10 @@ void record(const NodeCall& call) {
 
 /// The buffers.
 int64_t scratch(const NodeView& node, const Tuning& tuning, Roles) {
-  const auto& shape = node.graph.value(node.node.outputs[0]).desc.shape;
-  const int64_t parts = parts_of(shape[2], tuning);
-  return shape[2] * (parts == 1 ? 1 : parts + 1) * buffer_bytes(shape[0]);
+  const auto& p = std::get<op::SelectSlots>(node.node.params);
+  const int64_t rows = node.graph.value(node.node.outputs[0]).desc.shape[2];
+  const int64_t parts = parts_of(rows, tuning);
+  return rows * (parts == 1 ? 1 : parts + 1) * buffer_bytes(p.count / p.block);
 }
 
 }  // namespace

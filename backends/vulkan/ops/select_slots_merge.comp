@@ -19,7 +19,8 @@ layout(push_constant, scalar) uniform Push {
 void main() {
   const uint r = gl_WorkGroupID.x;
   if (r >= step.rows[0]) return;
-  if (uint(slots.v[r]) < kCount) return;  // it sees all
+  const uint last = uint(slots.v[r]);
+  if (last < kMost) return;  // it sees all
   start_best(buffers + uint64_t(r) * kBufferBytes);
   for (uint part = 0; part < kParts; ++part) {
     Numbers from = Numbers(parts + uint64_t(r * kParts + part) * kBufferBytes);
@@ -29,5 +30,5 @@ void main() {
       add_best(i < size ? from.v[1 + i] : 0);
     }
   }
-  write_best(y, r * y_stride);
+  write_best(y, r * y_stride, last);
 }

@@ -86,9 +86,9 @@ bool is_embedding(std::string_view name) {
 /// small and decide much: routers, and what llama.cpp leaves alone.
 bool may_be_quantised(const Weight& weight) {
   constexpr std::string_view kKept[] = {
-      "_norm.weight",        "ffn_gate_inp",    "position_embd", "token_types", "shortconv.conv",
-      "mm.input_projection", "mm.patch_merger", "ssm_conv1d",    "altup",       "laurel",
-      "per_layer_model_proj"};
+      "_norm.weight",         "ffn_gate_inp",    "position_embd", "token_types", "shortconv.conv",
+      "mm.input_projection",  "mm.patch_merger", "conv1d",        "altup",       "laurel",
+      "per_layer_model_proj", ".ple_norm_"};
   if (weight.desc.rows() == 1 || !weight.name.ends_with(".weight")) return false;
   if (!is_quantised(weight.desc.type) && weight.desc.type != DType::f32 &&
       weight.desc.type != DType::f16 && weight.desc.type != DType::bf16) {

@@ -58,6 +58,10 @@ void CheckpointKeys::set_floats(const std::string& name, std::vector<float> valu
   set(name, std::move(values));
 }
 
+void CheckpointKeys::set_longs(const std::string& name, std::vector<uint64_t> values) {
+  set(name, std::move(values));
+}
+
 void CheckpointKeys::add_general(const std::map<DType, int64_t>& elements) {
   values_.set("general.type", std::string("model"));
   values_.set("general.name", checkpoint_name(values_.source()));

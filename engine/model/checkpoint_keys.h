@@ -30,6 +30,8 @@ class CheckpointKeys {
   void set_flags(const std::string& key, std::vector<bool> values);
   void set_ints(const std::string& key, const std::vector<int64_t>& values);
   void set_floats(const std::string& key, std::vector<float> values);
+  /// The same as numbers of 64 bits.
+  void set_longs(const std::string& key, std::vector<uint64_t> values);
   /// A key that does not begin with the architecture's name.
   void set_whole(const std::string& key, MetaValue value) { values_.set(key, std::move(value)); }
 

@@ -1,7 +1,6 @@
 #include "engine/model/checkpoint_tensors.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "engine/core/file.h"
 #include "engine/model/matrix_type.h"
@@ -255,6 +254,21 @@ std::vector<float> CheckpointTensors::values(const std::string& name, int64_t co
   return values;
 }
 
+std::vector<int64_t> CheckpointTensors::integers(const std::string& name, int64_t count) {
+  std::vector<int64_t> values(static_cast<size_t>(count));
+  const TensorView all = view(name, {count});
+  if (!ok()) return values;
+  const Weight& weight = raw(all.weight);
+  if (weight.desc.type != DType::i64) {
+    config_.fail_with(error(StatusCode::unsupported, "{}: tensor '{}': expected I64, found {}",
+                            config_.source(), printable(weight.name), to_string(weight.desc)));
+    return values;
+  }
+  Status read = raw_.read(weight.place, 0, std::as_writable_bytes(std::span(values)));
+  if (!read.ok()) config_.fail_with(std::move(read));
+  return values;
+}
+
 TensorView CheckpointTensors::view_mxfp4(const std::string& codes, const std::string& scales) {
   const std::array<int64_t, kMaxDims> found = shape_of(codes);
   const std::array<int64_t, kMaxDims> blocks{found[1], found[2], found[3], 1};
@@ -292,19 +306,10 @@ void CheckpointTensors::copy_rows(const std::string& from, const std::string& to
   if (!has(from) || shape[1] >= rows) return copy(from, to);
   const TensorView table = view(from, {shape[0], shape[1]});
   if (!ok()) return;
-  const int64_t each = std::gcd(shape[1], rows);  // parts are of equal size
-  constexpr int64_t kMostParts = 1 << 16;
-  if (rows / each > kMostParts) {
-    config_.fail_with(error(StatusCode::bad_file, "{}: tensor '{}': expected {} rows, found {}",
-                            config_.source(), printable(full_name(from)), rows, shape[1]));
-    return;
-  }
-  MappedTensor tensor{to, {}, {}};
-  for (int64_t row = 0; row < rows; row += each) {
-    TensorView part = table.sliced(1, row < shape[1] ? row : 0, each);
-    if (row >= shape[1]) part.stride[1] = 0;
-    tensor.parts.push_back(part);
-  }
+  TensorView others = table;
+  others.shape[1] = rows - shape[1];
+  others.stride[1] = 0;
+  MappedTensor tensor{to, {}, {table, others}};
   const std::array<int64_t, 2> whole{shape[0], rows};
   add(std::move(tensor), raw(table.weight).desc.type, whole);
 }

@@ -59,7 +59,7 @@ class CheckpointTensors {
   /// or has another number of elements.
   TensorView view(const std::string& name, std::initializer_list<int64_t> shape);
   void put(const std::string& to, const TensorView& view, Change change = Change::none);
-  /// A tensor of this shape from parts of equal size, one after the other.
+  /// A tensor of this shape from parts, one after the other.
   void put_parts(const std::string& to, std::vector<TensorView> parts,
                  std::initializer_list<int64_t> shape);
   /// The same with what each part is multiplied with. Matrices become F32 unless another type is
@@ -72,6 +72,8 @@ class CheckpointTensors {
                   std::initializer_list<int64_t> shape);
   /// The elements of a small tensor of floating point, which counts as placed.
   std::vector<float> values(const std::string& name, int64_t count);
+  /// The same of one of whole numbers, I64.
+  std::vector<int64_t> integers(const std::string& name, int64_t count);
   /// Copies a tensor in its shape, if the checkpoint has it.
   void copy(const std::string& from, const std::string& to, Change change = Change::none);
   /// Copies a table, if the checkpoint has it. If it has fewer rows than `rows`, its first one

@@ -149,11 +149,15 @@ Status MappedSource::make_blocks(const MappedTensor& tensor, int64_t first, int6
   const bool mxfp4 = tensor.scales >= 0;
   const int64_t each = mxfp4 ? 1 : stored_type(tensor.parts.front()).block_elements;
   // In blocks of what is made.
-  const int64_t part_size = tensor.parts.front().size() * each / (mxfp4 ? 1 : made.block_elements);
-  while (count > 0) {
-    const TensorView& view = tensor.parts[static_cast<size_t>(first / part_size)];
-    const int64_t begin = first % part_size;
-    const int64_t take = std::min(count, part_size - begin);
+  const auto size_of = [&](const TensorView& part) {
+    return part.size() * each / (mxfp4 ? 1 : made.block_elements);
+  };
+  size_t part = 0;
+  int64_t begin = first;
+  while (begin >= size_of(tensor.parts[part])) begin -= size_of(tensor.parts[part++]);
+  for (; count > 0; ++part, begin = 0) {
+    const TensorView& view = tensor.parts[part];
+    const int64_t take = std::min(count, size_of(view) - begin);
     if (mxfp4) {
       INFER_CHECK(make_mxfp4(tensor, view, begin, take, out));
     } else if (stored_type(view).type == made.type && tensor.add == 0 && tensor.factors.empty()) {
@@ -163,7 +167,6 @@ Status MappedSource::make_blocks(const MappedTensor& tensor, int64_t first, int6
           convert(tensor, view, begin * made.block_elements, take * made.block_elements, out));
     }
     out += take * bytes;
-    first += take;
     count -= take;
   }
   return {};

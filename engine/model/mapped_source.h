@@ -24,7 +24,7 @@ inline constexpr int64_t kMxfp4CodeBytes = 16;
 ///   parts and scales           MXFP4: every unit of the views is 16 bytes of codes of weights 2j
 ///                              and 2j + 1 (low and high nibble of byte j), and of `scales` at the
 ///                              same unit one byte, the exponent (as gpt-oss is published)
-/// All parts have the same number of units.
+/// Parts are whole blocks of the type of `desc`.
 struct MappedTensor {
   std::string name;
   TensorDesc desc;

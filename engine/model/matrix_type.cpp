@@ -9,8 +9,8 @@ namespace infer {
 bool is_matrix(const std::string& name, std::span<const int64_t> shape) {
   const auto rank = shape.size() - static_cast<size_t>(std::ranges::count(shape, 1));
   return rank > 1 && !name.ends_with("_norm.weight") && !name.ends_with(".bias") &&
-         !name.ends_with("ffn_gate_inp.weight") && name.find("conv1d") == std::string::npos &&
-         !name.ends_with("shortconv.conv.weight");
+         !name.ends_with("ffn_gate_inp.weight") && name.find(".ple_norm_") == std::string::npos &&
+         name.find("conv1d") == std::string::npos && !name.ends_with("shortconv.conv.weight");
 }
 
 DType matrix_type(const std::string& name, DType stored, std::span<const int64_t> shape,
@@ -22,16 +22,23 @@ DType matrix_type(const std::string& name, DType stored, std::span<const int64_t
   return is_quantised(stored) || end || !whole ? stored : wanted;
 }
 
-std::unique_ptr<WeightSource> with_matrices(std::unique_ptr<WeightSource> raw, DType wanted) {
+namespace {
+
+bool is_half_convolution(const Weight& weight) {
+  const DType type = weight.desc.type;
+  return weight.name.find("conv1d") != std::string::npos &&
+         (type == DType::f16 || type == DType::bf16);
+}
+
+/// A source whose weights are converted to the types that `type_of` gives when they are read.
+template <typename TypeOf>
+std::unique_ptr<WeightSource> with_types(std::unique_ptr<WeightSource> raw, TypeOf type_of) {
   std::vector<MappedTensor> tensors;
   const std::span<const Weight> all = raw->weights();
   for (size_t i = 0; i < all.size(); ++i) {
     const TensorDesc& desc = all[i].desc;
     MappedTensor tensor{all[i].name, desc, {}};
-    if (is_matrix(tensor.name, desc.shape)) {
-      const DType type = matrix_type(tensor.name, desc.type, desc.shape, wanted);
-      if (const auto made = make_tensor(type, desc.shape)) tensor.desc = *made;
-    }
+    if (const auto made = make_tensor(type_of(all[i]), desc.shape)) tensor.desc = *made;
     TensorView view = TensorView::whole(static_cast<int32_t>(i), desc.shape);
     if (const auto blocks = view.in_blocks(dtype_info(desc.type).block_elements)) view = *blocks;
     tensor.parts.push_back(view);
@@ -41,6 +48,24 @@ std::unique_ptr<WeightSource> with_matrices(std::unique_ptr<WeightSource> raw, D
   TokenizerSpec tokenizer = raw->tokenizer();
   return std::make_unique<MappedSource>(std::move(raw), std::move(metadata), std::move(tokenizer),
                                         std::move(tensors));
+}
+
+}  // namespace
+
+std::unique_ptr<WeightSource> with_matrices(std::unique_ptr<WeightSource> raw, DType wanted) {
+  return with_types(std::move(raw), [&](const Weight& weight) {
+    const TensorDesc& desc = weight.desc;
+    return is_matrix(weight.name, desc.shape)
+               ? matrix_type(weight.name, desc.type, desc.shape, wanted)
+               : desc.type;
+  });
+}
+
+std::unique_ptr<WeightSource> with_float_convolutions(std::unique_ptr<WeightSource> raw) {
+  if (std::ranges::none_of(raw->weights(), is_half_convolution)) return raw;
+  return with_types(std::move(raw), [](const Weight& weight) {
+    return is_half_convolution(weight) ? DType::f32 : weight.desc.type;
+  });
 }
 
 }  // namespace infer

@@ -122,9 +122,10 @@ void check_parts(const WeightSource& source, size_t index) {
 
 /// Element `i` of a tensor by the definition of its views.
 float expected(const MemorySource& raw, const MappedTensor& tensor, int64_t i) {
-  const int64_t size = tensor.parts[0].size();
-  const TensorView& v = tensor.parts[static_cast<size_t>(i / size)];
-  int64_t rest = i % size;
+  const TensorView* part = tensor.parts.data();
+  int64_t rest = i;
+  for (; rest >= part->size(); ++part) rest -= part->size();
+  const TensorView& v = *part;
   int64_t at = v.offset;
   for (size_t d = 0; d < kMaxDims; ++d) {
     at += rest % v.shape[d] * v.stride[d];
@@ -158,6 +159,8 @@ TEST_CASE("views of any shape give the elements that they name") {
       f.put(given, {7, 2, 3},
             {TensorView::whole(cube, {5, 7, 3, 1}).sliced(0, 1, 2, 2).swapped(0, 1)});
       f.put(given, {6, 8, 3}, {whole, whole.swapped(0, 1), whole});
+      f.put(given, {6, 14},
+            {whole.sliced(1, 5, 2), whole, whole.sliced(1, 0, 1), whole.sliced(1, 3, 3)});
       const MemorySource& raw = f.raw;
       const MappedSource source = f.source();
       for (size_t t = 0; t < f.tensors.size(); ++t) {

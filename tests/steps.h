@@ -47,6 +47,7 @@ inline std::vector<float> step_logits(const StepModel& opened, std::span<Device*
     const int32_t taken = std::min(rows, count - first);
     if (!cache->reserve(id, taken).ok()) return {};
     StepBatch batch;
+    batch.begin_sequence(std::span(tokens).first(static_cast<size_t>(first)));
     batch.tokens.assign(tokens.begin() + first, tokens.begin() + first + taken);
     batch.slots.resize(batch.tokens.size());
     std::iota(batch.slots.begin(), batch.slots.end(), first);

@@ -34,8 +34,16 @@ StepShape StepBatch::shape() const {
   return shape;
 }
 
+void StepBatch::begin_sequence(std::span<const int32_t> all) {
+  const size_t count = std::min(all.size(), kTokensBefore);
+  before.resize(before.size() + kTokensBefore - count, 0);
+  before.insert(before.end(), all.end() - static_cast<ptrdiff_t>(count), all.end());
+}
+
 void StepBatch::clear() {
   tokens.clear();
+  before.clear();
+  block_positions.clear();
   positions.clear();
   slots.clear();
   sequences.clear();
@@ -84,7 +92,9 @@ Executor::Executor(const Model& model, const WeightTable& weights, std::span<Dev
       running_(devices.size()),
       two_classes_(roles_of_programs(devices, !plan.placement.prompts.empty()).size() > 1),
       spilled_(plan.spilled),
-      programs_([this](const StepForm& form) { return compile(form); }) {}
+      programs_([this](const StepForm& form) { return compile(form); }) {
+  if (model.info().ngrams) ngrams_.emplace(*model.info().ngrams, weights.source());
+}
 
 Result<std::unique_ptr<Executor>> Executor::create(const Model& model, const WeightTable& weights,
                                                    std::span<Device* const> devices,
@@ -474,9 +484,16 @@ void Executor::fill_rope_tables(const StepBatch& batch) {
     const size_t width = ropes_[kind].pairs() * 2;
     std::vector<float>& table = rope_tables_[kind];
     table.resize(width * batch.positions.size());
+    const int32_t block = info().ropes[kind].block;
     float* row = table.data();
-    for (const Position& position : batch.positions) {
-      ropes_[kind].fill(position, row);
+    for (size_t r = 0; r < batch.positions.size(); ++r) {
+      if (block == 1) {
+        ropes_[kind].fill(batch.positions[r], row);
+      } else if (batch.block_positions.empty()) {
+        ropes_[kind].fill(batch.slots[r] - batch.slots[r] % block, row);
+      } else {
+        ropes_[kind].fill(batch.block_positions[r], row);
+      }
       row += width;
     }
   }
@@ -520,6 +537,7 @@ void Executor::point_to_inputs(CompiledStep& step, const StepBatch& batch) const
       case StepInput::hidden:
         pointer = bytes_of(value.index == 0 ? batch.hidden : batch.own_hidden);
         break;
+      case StepInput::ngrams: pointer = bytes_of(ngrams_->values()); break;
       case StepInput::data: break;
     }
   }
@@ -588,6 +606,7 @@ Result<std::span<const float>> Executor::run(const StepBatch& batch, StepRecorde
                                                 roles_of(batch),
                                                 {!batch.images.empty(), !batch.adapters.empty()}}));
   fill_rope_tables(batch);
+  if (ngrams_) INFER_CHECK_R(ngrams_->read(batch, threads()));
   point_to_inputs(*step, batch);
   if (recorder != nullptr) {
     recorder->describe(*step->graph, batch.shape());

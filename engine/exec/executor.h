@@ -5,12 +5,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "engine/backend/device.h"
 #include "engine/exec/logit_reader.h"
+#include "engine/exec/ngram_reader.h"
 #include "engine/exec/step_recorder.h"
 #include "engine/exec/work.h"
 #include "engine/graph/tensor_ref.h"
@@ -20,6 +22,9 @@
 
 namespace infer {
 
+/// How many tokens before the first row of each sequence a step may need.
+inline constexpr size_t kTokensBefore = kMostNgram - 1;
+
 /// The rows of one step. Each vector has one entry for each row, except those of outputs.
 struct StepBatch {
   std::vector<int32_t> tokens;       ///< token ids
@@ -27,6 +32,11 @@ struct StepBatch {
   std::vector<int32_t> slots;        ///< place in the sequence, from 0: selects page and slot
   std::vector<int32_t> sequences;    ///< row of the block tables
   std::vector<int32_t> output_rows;  ///< indices of the rows that return logits
+  /// By sequence: the tokens before its first row, the latest last, zeros before the earliest:
+  /// kTokensBefore of each. Only of models with ModelInfo::ngrams must they be there.
+  std::vector<int32_t> before;
+  /// Where the first token of each row's block (RopeSpec::block) is for RoPE; empty: at its slot.
+  std::vector<Position> block_positions;
   // Only of models that make vectors of texts (ModelInfo::embeds); else empty:
   std::vector<int32_t> output_ends;  ///< by output: one past the text's last row
   std::vector<int32_t> text_begins;  ///< first row of the row's text
@@ -53,6 +63,8 @@ struct StepBatch {
 
   int64_t rows() const { return static_cast<int64_t>(tokens.size()); }
   StepShape shape() const;
+  /// Begins the rows of the next sequence, with the tokens before the first of them.
+  void begin_sequence(std::span<const int32_t> tokens);
   void clear();
 };
 
@@ -227,6 +239,7 @@ class Executor {
   std::vector<std::vector<Program*>> running_;   ///< by device: submitted and not waited for
   std::vector<RopeAngles> ropes_;                ///< by RoPE kind
   std::vector<std::vector<float>> rope_tables_;  ///< by RoPE kind, of the step
+  std::optional<NgramReader> ngrams_;
   LogitReader reader_;
   const CompiledStep* last_ = nullptr;  ///< of the last run
   std::vector<float> hidden_;           ///< a copy, if the host cannot read the device's memory

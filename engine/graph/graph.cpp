@@ -62,8 +62,8 @@ ValueId GraphBuilder::input(StepInput kind, int32_t index, int64_t width) {
   const bool of_outputs = kind == StepInput::output_rows || kind == StepInput::output_ends;
   v.rows = of_outputs ? Rows::outputs : Rows::tokens;
   const int64_t rows = v.rows == Rows::outputs ? graph_.max_outputs_ : graph_.max_rows_;
-  const bool wide =
-      kind == StepInput::hidden || kind == StepInput::image || kind == StepInput::adapter;
+  const bool wide = kind == StepInput::hidden || kind == StepInput::image ||
+                    kind == StepInput::adapter || kind == StepInput::ngrams;
   v.desc = kind == StepInput::rope_table ? tensor(DType::f32, 2, width, rows)
            : wide                        ? tensor(DType::f32, width, 1, rows)
                                          : tensor(DType::i32, 1, 1, rows);

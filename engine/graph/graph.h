@@ -40,6 +40,7 @@ enum class StepInput : uint8_t {
                 ///< ModelInfo::takes_images
   adapter,      ///< f32 [1, 1, rows] what the adapter of this index is multiplied with in a row
   hidden,       ///< f32 [width, 1, rows] hidden states: index 0 of another model, 1 of this one
+  ngrams,       ///< f32 [width, 1, rows] rows of the table of n-grams; ModelInfo::ngrams
   data,         ///< input number `index` of a conformance case, of any shape
 };
 

@@ -92,6 +92,7 @@ Result<std::vector<const std::byte*>> bind_inputs(const Graph& graph, const Case
       case StepInput::image:
       case StepInput::adapter:
       case StepInput::hidden:
+      case StepInput::ngrams:
         return fail(StatusCode::internal, "conformance cases give tokens and tables as data");
     }
   }

@@ -123,6 +123,7 @@ class Evaluation {
       const int64_t count = std::min(rows, size - first);
       INFER_CHECK(cache_->reserve(id, count));
       batch.clear();
+      batch.begin_sequence(tokens.first(static_cast<size_t>(first)));
       for (int64_t i = 0; i < count; ++i) {
         batch.tokens.push_back(tokens[static_cast<size_t>(first + i)]);
         batch.positions.push_back(static_cast<int32_t>(first + i));

@@ -14,6 +14,7 @@
 
 #include "engine/core/status.h"
 #include "engine/graph/kv_geometry.h"
+#include "engine/model/ngram.h"
 #include "engine/model/rope.h"
 #include "engine/weights/weight_source.h"
 
@@ -47,6 +48,7 @@ struct ModelInfo {
   int64_t layers = 0;
   std::vector<KvLayerShape> kv_layers;
   std::vector<RopeSpec> ropes;
+  std::optional<NgramSpec> ngrams;  ///< if the model takes StepInput::ngrams
   bool causal = true;  ///< false: every token of a text sees all others, which are given at once
   int64_t token_types = 0;              ///< rows of the table of token types; 0: there is none
   std::optional<Pooling> pooling;       ///< of the file, if it says

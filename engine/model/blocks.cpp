@@ -49,7 +49,7 @@ std::array<ValueId, 3> project_qkv(ModelBuilder& m, ValueId x, const AttentionBl
           m.linear(x, block_name(b.layer, "attn_v"), widths[2])};
 }
 
-ValueId attention_block(ModelBuilder& m, ValueId x, const AttentionBlock& b) {
+ValueId attention_block(ModelBuilder& m, ValueId x, const AttentionBlock& b, ValueId chosen) {
   const int64_t embedding = b.width > 0 ? b.width : m.g.value(x).desc.shape[0];
   const std::string q_norm = block_name(b.layer, "attn_q_norm");
   const std::string k_norm = block_name(b.layer, "attn_k_norm");
@@ -90,8 +90,8 @@ ValueId attention_block(ModelBuilder& m, ValueId x, const AttentionBlock& b) {
     k = norm(k, k_norm);
   }
   const ValueId sinks = m.optional_weight(block_name(b.layer, "attn_sinks.weight"), {b.heads});
-  const op::Attention params{b.cache, b.scale, b.softcap, b.window, b.chunked};
-  ValueId mixed = m.attention(q, k, v, params, sinks);
+  const op::Attention params{b.cache, b.scale, b.softcap, b.window, b.chunked, b.chosen_block};
+  ValueId mixed = m.attention(q, k, v, params, sinks, chosen);
   if (b.gate == AttentionBlock::Gate::of_heads) {
     mixed = gate_heads(m, mixed, gate, b);
   } else if (gate != kNoValue) {

@@ -45,13 +45,16 @@ struct AttentionBlock {
   bool sub_norm = false;      ///< "attn_sub_norm": an RMSNorm of what all heads make
   float output_scale = 1.0f;  ///< multiplies what the heads make
   int64_t width = 0;          ///< elements of what the block makes; 0: as many as of x
+  int32_t chosen_block = 1;   ///< op::Attention
 };
 
 /// The q, k and v [n, 1, rows] of x, from one projection or three.
 std::array<ValueId, 3> project_qkv(ModelBuilder& m, ValueId x, const AttentionBlock& block);
 
-/// x [embedding, 1, rows] → [block.width, 1, rows], or the same shape.
-ValueId attention_block(ModelBuilder& m, ValueId x, const AttentionBlock& block);
+/// x [embedding, 1, rows] → [block.width, 1, rows], or the same shape. `chosen`: as for
+/// ModelBuilder::attention().
+ValueId attention_block(ModelBuilder& m, ValueId x, const AttentionBlock& block,
+                        ValueId chosen = kNoValue);
 
 /// down(gelu(up(x))) with "ffn_up" and "ffn_down".
 ValueId gelu_block(ModelBuilder& m, ValueId x, int64_t layer, int64_t width,

@@ -52,6 +52,7 @@ Status ModelBuilder::check(const Weight& weight, std::initializer_list<int64_t> 
   // What is no matrix (norms, biases, scales, sinks) is used as it is stored.
   const bool plain = shape.size() == 1 || weight.name.ends_with(".bias") ||
                      weight.name.ends_with("_norm.weight") ||
+                     weight.name.find(".ple_norm_") != std::string::npos ||
                      weight.name.find("conv1d") != std::string::npos ||
                      weight.name.ends_with("shortconv.conv.weight");
   const DType type = weight.name.ends_with(".order") ? DType::i32 : DType::f32;
@@ -188,13 +189,13 @@ ValueId ModelBuilder::rope(ValueId x, op::Rope::Style style, int32_t kind) {
 }
 
 ValueId ModelBuilder::causal_conv(ValueId x, const std::string& name, int64_t taps, int32_t cache,
-                                  bool silu, int64_t at) {
+                                  bool silu, int64_t at, int32_t dilation) {
   const int64_t channels = g.value(x).desc.shape[0];
   const std::string of_taps = name + ".weight";
   const bool apart = has(of_taps) && weights_.weight(weights_.index(of_taps)).desc.shape[2] != 1;
   const ValueId w =
       apart ? weight(of_taps, {taps, 1, channels}) : weight(of_taps, {taps, channels});
-  return g.add(op::CausalConv{cache, silu, at},
+  return g.add(op::CausalConv{cache, silu, at, dilation},
                {x, w, optional_weight(name + ".bias", {channels}), g.input(StepInput::slots),
                 g.input(StepInput::sequences)});
 }
@@ -259,7 +260,8 @@ ValueId ModelBuilder::text_attention(ValueId q, ValueId k, ValueId v,
 }
 
 int64_t ModelBuilder::rows_of(const std::string& name) const {
-  return weights_.weight(weights_.index(name + ".weight")).desc.shape[1];
+  const int32_t index = weights_.index(name + ".weight");
+  return index < 0 ? 0 : weights_.weight(index).desc.shape[1];
 }
 
 bool ModelBuilder::pools_all_rows() const {

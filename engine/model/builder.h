@@ -81,7 +81,7 @@ class ModelBuilder {
   /// "<name>.bias" where present. `cache`: the state's index in ModelInfo::kv_layers; `at`: where
   /// the convolution's part of it begins.
   ValueId causal_conv(ValueId x, const std::string& name, int64_t taps, int32_t cache, bool silu,
-                      int64_t at = 0);
+                      int64_t at = 0, int32_t dilation = 1);
   /// Stores k and v and attends; q, k, v [dim, heads, rows]; the result's heads are merged. For
   /// keys of type Q4_0, q and k are rotated before: builder.cpp. Without k and v it attends to what
   /// another layer has stored.
@@ -89,7 +89,8 @@ class ModelBuilder {
   ValueId attention(ValueId q, ValueId k, ValueId v, const op::Attention& params,
                     ValueId sinks = kNoValue, ValueId chosen = kNoValue);
   /// Stores the index keys k [dim, 1, rows] and chooses the slots that rows attend to, by queries q
-  /// [dim, heads, rows] and weights [heads, 1, rows]. kNoValue for a model that makes vectors.
+  /// [dim, heads, rows] and weights [heads, 1, rows] or none. kNoValue for a model that makes
+  /// vectors.
   ValueId select_slots(ValueId q, ValueId k, ValueId weights, const op::SelectSlots& params);
   ValueId chosen_slots = kNoValue;  ///< for layers that share them: of the last layer that chose
   /// Attends among the rows of each text of the step. `division`: which of several divisions of the
@@ -117,10 +118,11 @@ class ModelBuilder {
   /// Final projection: "output.weight", or the token table if the model has no such weight.
   ValueId output_logits(ValueId x);
 
+  /// Rows of a matrix "<name>.weight"; 0 if it is missing.
+  int64_t rows_of(const std::string& name) const;
+
  private:
   Status check(const Weight& weight, std::initializer_list<int64_t> shape) const;
-  /// Rows of a matrix "<name>.weight", which is there.
-  int64_t rows_of(const std::string& name) const;
   /// Whether vectors are made of all rows of a text.
   bool pools_all_rows() const;
   ValueId classify(ValueId x);

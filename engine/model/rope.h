@@ -35,6 +35,9 @@ struct RopeSpec {
   int32_t unused_factors = 0;   ///< that follow those of the pairs in the weight
   int32_t long_factors = -1;    ///< the one used instead for a context beyond the original one
   bool turns = true;            ///< false: every angle is 0
+  /// A row is turned as the first token of its block is: slots [b·block, (b + 1)·block) of a
+  /// sequence are block b.
+  int32_t block = 1;
   /// By pair: the axis of Position that turns it, and the exponent of 1/base in place of i/pairs.
   /// Empty: the first axis turns all.
   struct OfPair {

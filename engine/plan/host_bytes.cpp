@@ -84,9 +84,14 @@ int64_t host_bytes(const ModelInfo& info, int64_t rows, int64_t outputs, int64_t
   int64_t images = 0;
   for (const int64_t width : info.takes_images) images += 2 * int64_t{sizeof(float)} * width * rows;
   images += 2 * kId * (info.more_output_rows * outputs + (info.parted ? 2 * rows : 0));
+  // Of n-grams, and the places that they are read from.
+  const int64_t ngrams = info.ngrams
+                             ? rows * (info.ngrams->elements() * int64_t{sizeof(float)} +
+                                       std::ssize(info.ngrams->heads) * int64_t{sizeof(uint64_t)})
+                             : 0;
   const auto adapters = 2 * int64_t{sizeof(float)} * std::ssize(info.adapter_alphas) * rows;
   const int64_t tokens = 2 * kId * context + kCachedPage * (context / kPageTokens);
-  return rope_table_bytes(info, rows) + inputs + images + adapters + states + tokens +
+  return rope_table_bytes(info, rows) + inputs + images + ngrams + adapters + states + tokens +
          kCandidate * info.vocabulary;
 }
 

@@ -332,6 +332,7 @@ void Scheduler::fill_batch() {
     }
     const auto table = static_cast<int32_t>(ids_.size());
     ids_.push_back(part.sequence->kv);
+    batch_.begin_sequence(std::span(part.sequence->tokens).first(static_cast<size_t>(part.first)));
     for (int64_t t = part.first; t < part.first + part.count; ++t) {
       if (wants_result(*part.sequence, t)) {
         batch_.output_rows.push_back(static_cast<int32_t>(batch_.tokens.size()));
@@ -352,6 +353,7 @@ void Scheduler::fill_batch() {
     if (as_generated(part)) batch_.generated = batch_.rows();
   }
   fill_images();
+  fill_block_positions();
   fill_adapters();
   batch_.pages = cache_->pages(ids_);
 }
@@ -382,6 +384,21 @@ void Scheduler::fill_images() {
         }
       }
     }
+  }
+}
+
+/// Where the first tokens of blocks are, if images move positions.
+void Scheduler::fill_block_positions() {
+  const auto has_images = [](const Part& part) { return !part.sequence->images.empty(); };
+  if (std::ranges::none_of(parts_, has_images)) return;
+  for (const RopeSpec& rope : executor_->info().ropes) {
+    if (rope.block == 1) continue;
+    for (const Part& part : parts_) {
+      for (int64_t t = part.first; t < part.first + part.count + part.drafted; ++t) {
+        batch_.block_positions.push_back(part.sequence->position(t - t % rope.block));
+      }
+    }
+    return;
   }
 }
 

@@ -203,6 +203,7 @@ class Scheduler {
   void shift(Sequence& sequence);
   void fill_batch();
   void fill_images();
+  void fill_block_positions();
   void fill_adapters();
   void deliver(std::span<const float> logits);
   static void consume(Part& part);

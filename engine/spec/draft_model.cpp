@@ -21,6 +21,7 @@ Result<std::span<const float>> DraftModel::compute(std::span<Held* const> parts,
   for (Held* part : parts) {
     const int64_t first = cache_->length(part->kv);
     const int64_t end = std::min(first + most, static_cast<int64_t>(part->tokens.size()));
+    batch_.begin_sequence(std::span(part->tokens).first(static_cast<size_t>(first)));
     for (int64_t t = first; t < end; ++t) {
       batch_.tokens.push_back(part->tokens[static_cast<size_t>(t)]);
       batch_.positions.push_back(static_cast<int32_t>(t));

@@ -15,6 +15,7 @@ Status run_rows(Executor& executor, KvCache& cache, KvCache::SequenceId id, int6
                 double& seconds) {
   INFER_CHECK(cache.reserve(id, rows));
   StepBatch batch;
+  batch.begin_sequence({});
   for (int32_t r = 0; r < rows; ++r) {
     batch.tokens.push_back(0);
     batch.positions.push_back(r);

@@ -183,7 +183,8 @@ const TowerDef& qwen3_vl_tower() {
   static constexpr const char* kProjectors[] = {"qwen3vl_merger"};
   static constexpr const char* kCheckpoints[] = {
       "Qwen3VLForConditionalGeneration", "Qwen3VLMoeForConditionalGeneration",
-      "Qwen3_5ForConditionalGeneration", "Qwen3_5MoeForConditionalGeneration"};
+      "Qwen3_5ForConditionalGeneration", "Qwen3_5MoeForConditionalGeneration",
+      "Qwen4ExpForConditionalGeneration"};
   static const TowerDef def{kProjectors, create_tower<Qwen3Vl>, kCheckpoints, map};
   return def;
 }

@@ -43,6 +43,9 @@ NOT_IN_LLAMA_CPP = {
     "olmo3-llama3": "layers with a window have the same RoPE there",
 }
 FOR_LLAMA_CPP = {
+    # N-grams are as wide as the model there, and a query also sees parts of a block that was not
+    # chosen, where fewer tokens are behind the last complete one than a block has.
+    "qwen4exp": {"ple_embed_dim": 24, "indexer_budget": 64},
     "dots1": {"num_key_value_heads": 4, "first_k_dense_replace": 3},
     "mistral4": {"first_k_dense_replace": 2},
     "olmoe": {"num_key_value_heads": 4},
@@ -85,7 +88,8 @@ def saved(name, folder, dtype=torch.float32, changes=None, **options):
     _, model = from_transformers.random_model(name, **(changes or {}))
     with torch.no_grad():
         for tensor in model.state_dict().values():
-            tensor.copy_(tensor.to(dtype))
+            if tensor.is_floating_point():
+                tensor.copy_(tensor.to(dtype))
     logits = logits_of(model)
     model.to(dtype).save_pretrained(folder, **options)
     return logits
@@ -355,3 +359,34 @@ def test_the_directory_is_left_alone(tmp_path):
     shutil.rmtree(tmp_path / "m")
     done = infer("convert", tmp_path / "m", tmp_path / "out.gguf")
     assert done.returncode == 3 and not (tmp_path / "out.gguf").exists()
+
+
+def test_constants_of_hashes_follow_from_the_configuration(tmp_path):
+    """Of n-grams, where a checkpoint does not store them."""
+    saved("qwen4exp", tmp_path / "m")
+    before = evaluate(tmp_path / "m", tmp_path / "logits")
+    stored = ("layer_multipliers", "ngram_heads_offsets", "ngram_heads_vocab_sizes")
+    rewritten(tmp_path / "m", change_tensors=lambda tensors: {
+        name: tensor for name, tensor in tensors.items() if not name.endswith(stored)})
+    assert np.array_equal(evaluate(tmp_path / "m", tmp_path / "logits"), before)
+    rewritten(tmp_path / "m", lambda config: config.__setitem__("seed", 5))
+    assert not np.array_equal(evaluate(tmp_path / "m", tmp_path / "logits"), before)
+
+
+@pytest.mark.parametrize("change, named", [
+    ({"output_gate_type": "silu"}, "output_gate_type"),
+    ({"indexer_kv_heads": 2}, "key of the index"),
+    ({"indexer_budget": 6}, "compress_ratios"),
+    ({"layer_types": ["linear_attention"] * 4 + ["sliding_attention"]}, "sliding_attention"),
+    ({"ple_layer_ids": [1, 3]}, "ple_layer_ids"),
+    ({"ple_embed_dim": 22}, "ple_embed_dim"),
+    ({"ple_embed_dim": 24}, "shard_0"),
+    ({"hc_count": 1}, "hc_count"),
+    ({"eos_token_id": None}, "eos_token_id"),
+])
+def test_configurations_of_qwen4exp_that_are_refused(change, named, tmp_path):
+    saved("qwen4exp", tmp_path / "m")
+    rewritten(tmp_path / "m", lambda config: config.update(change))
+    done = infer("plan", "-m", tmp_path / "m")
+    assert done.returncode == 3, done.stderr
+    assert named in done.stderr

@@ -23,6 +23,7 @@ if not os.environ.get("INFER_BIN"):
 
 from tests.golden import test_image_checkpoints as qwen3  # noqa: E402
 from tests.golden import test_image_tower_checkpoints as others  # noqa: E402
+from tests.golden.reference import from_transformers  # noqa: E402
 from tests.golden.reference import make_vision, png, safetensors  # noqa: E402
 from tests.golden.reference import towers_from_transformers as theirs  # noqa: E402
 from tests.golden.reference.model import nmse  # noqa: E402
@@ -157,6 +158,35 @@ def test_qwen3_with_experts(tmp_path, width, change):
         "num_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": width,
         "mlp_only_layers": [1], "decoder_sparse_step": 1})
     check_qwen(tmp_path, model, [(64, 48), (32, 80)], change,
+               size={"shortest_edge": 1, "longest_edge": 1 << 20})
+
+
+def qwen4exp_model():
+    """Its blocks of tokens and its n-grams reach across images. The index has so many heads that no
+    two blocks score 0: of such blocks transformers may choose another."""
+    words = make_vision.vocabulary()["tokenizer.ggml.tokens"].index
+    sees = make_vision.tower()[0]
+    see = lambda name: sees["clip.vision." + name]
+    text = from_transformers.CHECKPOINTS["qwen4exp"][2] | {
+        "vocab_size": len(make_vision.vocabulary()["tokenizer.ggml.tokens"]), "hidden_size": 32,
+        "indexer_n_heads": 16, "eos_token_id": 9, "pad_token_id": 0}
+    torch.manual_seed(5)
+    config = transformers.Qwen4ExpConfig(
+        text_config=text, vision_config={
+            "depth": 2, "hidden_size": 48, "intermediate_size": 72, "num_heads": 4,
+            "patch_size": see("patch_size"), "spatial_merge_size": see("spatial_merge_size"),
+            "temporal_patch_size": 2, "out_hidden_size": 32, "num_position_embeddings": 36},
+        image_token_id=words(SHOWN[1]), video_token_id=words("<|video_pad|>"),
+        vision_start_token_id=words(SHOWN[0]), vision_end_token_id=words(SHOWN[2]))
+    config._experts_implementation = "eager"
+    return qwen3.filled(transformers.Qwen4ExpForConditionalGeneration(config))
+
+
+@pytest.mark.skipif(not hasattr(transformers, "Qwen4ExpConfig"),
+                    reason="this version of transformers has no Qwen4-Exp")
+@pytest.mark.parametrize("sizes", [[(48, 64), (80, 32)], [(96, 96), (16, 16)], []])
+def test_qwen4exp(tmp_path, sizes):
+    check_qwen(tmp_path, qwen4exp_model(), sizes,
                size={"shortest_edge": 1, "longest_edge": 1 << 20})
 
 

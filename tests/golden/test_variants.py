@@ -84,11 +84,62 @@ def without_key(key):
     ("step35-f32", lambda m: m.tensors.update({"rope_freqs.weight": m.rng.uniform(1, 2, 3)}),
      "rope_freqs"),
     ("llama-yarn-f32", setting("rope.scaling.factor", 0.0), "rope.scaling.factor"),
+    ("qwen4exp-f32", setting("hyper_connection.count", 1), "hyper_connection.count"),
+    ("qwen4exp-f32", setting("hyper_connection.count", 2), "hc_attn_norm"),
+    ("qwen4exp-f32", without_key("hyper_connection.low_rank"), "hyper_connection.low_rank"),
+    ("qwen4exp-f32", setting("hyper_connection.low_rank", 11), "hc_attn_down"),
+    ("qwen4exp-f32", without("blk.4.hc_ffn_inject.weight"), "blk.4.hc_ffn_inject.weight"),
+    ("qwen4exp-f32", without("output_hc_norm.weight"), "output_hc_norm.weight"),
+    ("qwen4exp-f32", setting("attention.indexer.top_k", 3), "attention.indexer.top_k"),
+    ("qwen4exp-f32", setting("attention.indexer.top_k", 14), "compress_ratios"),
+    ("qwen4exp-f32", setting("attention.indexer.key_length", 4), "attention.indexer.key_length"),
+    ("qwen4exp-f32", setting("attention.indexer.head_count", 0), "attention.indexer.head_count"),
+    ("qwen4exp-f32", setting("attention.compress_ratios", [0, 0, 4, 0, 0, 2]), "compress_ratios"),
+    ("qwen4exp-f32", setting("attention.compress_ratios", [4, 4]), "compress_ratios"),
+    ("qwen4exp-f32", setting("attention.compress_ratios", [0, 0, -4, 0, 0, 4]), "compress_ratios"),
+    ("qwen4exp-f32", without("blk.2.indexer.k_norm.weight"), "blk.2.indexer.k_norm.weight"),
+    ("qwen4exp-f32", setting("ple.layers", [1, 3]), "ple.layers"),
+    ("qwen4exp-f32", setting("ple.layers", [6]), "ple.layers"),
+    ("qwen4exp-f32", setting("ple.layers", [2]), "ple.layers"),
+    ("qwen4exp-f32", setting("ple.ngram_size", 1), "ple.ngram_size"),
+    ("qwen4exp-f32", setting("ple.ngram_size", 9), "ple.ngram_size"),
+    ("qwen4exp-f32", setting("ple.ngram_size", 4), "ple.layer_multipliers"),
+    ("qwen4exp-f32", setting("ple.heads_per_ngram", 3), "ple.head_offsets"),
+    ("qwen4exp-f32", setting("ple.conv_kernel", 7), "ple.conv_kernel"),
+    ("qwen4exp-f32", setting("ple.conv_kernel", 3), "ple_conv1d"),
+    ("qwen4exp-f32", setting("ple.head_vocab_sizes", [101, 0, 107, 109]), "ple.head_vocab_sizes"),
+    ("qwen4exp-f32", setting("ple.head_vocab_sizes", [101, 103, 107, 115]), "ple.head_offsets"),
+    ("qwen4exp-f32", setting("ple.head_offsets", [0, 101, 204, 2 ** 63 - 1]), "ple.head_offsets"),
+    ("qwen4exp-f32", setting("ple.head_offsets", [0, 101, 204, 2 ** 64 - 1]), "ple.head_offsets"),
+    ("qwen4exp-f32", setting("ple.eos_token_id", 72), "ple.eos_token_id"),
+    ("qwen4exp-f32", without_key("ple.eos_token_id"), "ple.eos_token_id"),
+    ("qwen4exp-f32", setting("embedding_length_per_layer_input", 16), "per_layer_token_embd"),
+    ("qwen4exp-f32", without("per_layer_token_embd.weight"), "per_layer_token_embd.weight"),
+    ("qwen4exp-f32", without("blk.1.ple_norm_conv.weight"), "blk.1.ple_norm_conv.weight"),
 ])
 def test_what_is_wrong_is_named(tmp_path, name, change, named):
     done = load(tmp_path, name, change)
     assert done.returncode == 3, done.stderr
     assert named in done.stderr
+
+
+def indexed(block, count):
+    """Blocks of so many tokens, and how many tokens are chosen."""
+    return lambda m: (
+        setting("attention.compress_ratios", [0, 0, block, 0, 0, block])(m),
+        setting("attention.indexer.top_k", count)(m))
+
+
+def without_ngrams(m):
+    for key in [key for key in m.metadata if ".ple." in key]:
+        m.metadata.pop(key)
+    for name in [name for name in m.tensors if ".ple_" in name or name.startswith("per_layer")]:
+        m.tensors.pop(name)
+
+
+def halved(tensor):
+    """A tensor as BF16, as some writers store it."""
+    return lambda m: m.tensors.__setitem__(tensor, gguf.Bf16(m.tensors[tensor]))
 
 
 def direct_queries(m):
@@ -113,6 +164,14 @@ def direct_queries(m):
     ("deepseek2-v3-f32", setting("expert_group_used_count", 4), 40),
     ("llama-yarn-f32", setting("rope.scaling.yarn_log_multiplier", 0.6), 40),
     ("llama-yarn-f32", setting("rope.scaling.yarn_ext_factor", -1.0), 40),
+    ("qwen4exp-f32", lambda m: None, 150),
+    ("qwen4exp-f32", indexed(0, 12), 150),  # queries see all
+    ("qwen4exp-f32", indexed(1, 9), 150),  # single tokens are chosen
+    ("qwen4exp-f32", indexed(7, 21), 150),  # blocks across pages of the cache
+    ("qwen4exp-f32", indexed(70, 70), 150),  # and longer than these
+    ("qwen4exp-f32", without_ngrams, 40),
+    ("qwen4exp-f32", halved("blk.1.ple_conv1d.weight"), 40),
+    ("qwen4exp-f32", halved("per_layer_token_embd.weight"), 40),
 ])
 def test_variant_agrees_with_the_reference(tmp_path, name, change, count):
     tokens = [1] + [3 + i * i % 67 for i in range(count - 1)]

@@ -213,6 +213,21 @@ CHECKPOINTS = {
         "routed_scaling_factor": 1.7, "model_max_length": 256, "first_k_dense_replace": 1,
         "linear_attn_config": {"head_dim": 12, "num_heads": 4, "short_conv_kernel_size": 4,
                                "full_attn_layers": [3, 5], "kda_layers": [1, 2, 4]}}),
+    "qwen4exp": ("Qwen4ExpTextConfig", "qwen4exp", {
+        "eos_token_id": [25, 2], "hidden_size": 24, "num_hidden_layers": 5,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 12, "max_position_embeddings": 256,
+        "moe_intermediate_size": 14, "shared_expert_intermediate_size": 18, "num_experts": 5,
+        "num_experts_per_tok": 2, "linear_num_key_heads": 2, "linear_num_value_heads": 4,
+        "linear_key_head_dim": 10, "linear_value_head_dim": 10, "output_gate_type": "sigmoid",
+        "layer_types": ["linear_attention", "indexed_attention", "linear_attention",
+                        "full_attention", "linear_attention"],
+        "hc_count": 3, "hc_lowrank": 8, "ple_layer_ids": [3], "ple_embed_dim": 20,
+        "ngram_size": 3, "heads_per_ngram": 2, "ngram_vocab_size_base": 50,
+        "make_ngram_vocab_size_divisible_by": 8, "split_ngram_parts": 7, "indexer_n_heads": 3,
+        "indexer_kv_heads": 1, "indexer_head_dim": 10, "indexer_budget": 8,
+        "indexer_compress_ratio": 4, "rope_parameters": {
+            "rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5,
+            "mrope_section": [1, 1, 1], "mrope_interleaved": True}}),
 }
 
 LAYER_NAMES = {
@@ -238,7 +253,7 @@ LAYER_NAMES = {
 def random_model(name, **changes):
     """(configuration, model): random float32 values held and computed with in float64."""
     class_name, _, arguments = (MODELS | CHECKPOINTS)[name]
-    config = getattr(transformers, class_name)(**COMMON, **(arguments | changes))
+    config = getattr(transformers, class_name)(**(COMMON | arguments | changes))
     family = class_name.removesuffix("Config").removesuffix("Text")
     model_class = getattr(transformers, family + "ForCausalLM", None)
     if model_class is None:  # it also sees
@@ -250,6 +265,8 @@ def random_model(name, **changes):
     generator = torch.Generator().manual_seed(len(name))
     with torch.no_grad():
         for key, tensor in model.state_dict().items():
+            if not tensor.is_floating_point():  # constants of hashes
+                continue
             value = torch.randn(tensor.shape, generator=generator, dtype=torch.float32)
             if "norm" in key and tensor.dim() == 1:
                 value = 1 + 0.2 * value

@@ -66,7 +66,8 @@ def _value(value, kind):
     if kind != ARRAY:
         return struct.pack("<" + SCALARS[kind], value)
     item = _type_of(value[0])
-    item = I32 if item == U32 else item
+    if item == U32:
+        item = U64 if max(value) >= 2 ** 31 else I32
     return struct.pack("<IQ", item, len(value)) + b"".join(_value(v, item) for v in value)
 
 

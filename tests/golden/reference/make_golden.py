@@ -18,7 +18,7 @@ from .make_experts import (afmoe, bailingmoe2, cohere2moe, dots1, exaone_moe, gl
 from .make_heads import HEADS, add_heads, mimo2_attention
 from .make_layer_norms import falcon, gptneox, nemotron, phi2, phimoe, stablelm, starcoder2
 from .make_plain import bitnet, chatglm, deepseek, exaone, minicpm, plain_layers
-from .make_recurrent import falcon_h1, granitehybrid, kimi_linear, lfm2, nemotron_h, qwen35
+from .make_recurrent import falcon_h1, granitehybrid, kimi_linear, lfm2, nemotron_h, qwen35, qwen4exp
 from .model import Model
 
 
@@ -643,13 +643,15 @@ MODELS = {
     "nemotron_h-f32": nemotron_h, "nemotron_h_moe-f32": nemotron_h,
     "falcon-h1-f32": falcon_h1,
     "kimi-linear-f32": kimi_linear,
+    "qwen4exp-f32": qwen4exp,
 }
 
 
 def make(name, directory):
     m = MODELS[name](name)
     stem = pathlib.Path(directory) / name
-    count = LONG if m.metadata["general.architecture"] in recurrent.FAMILIES else TOKENS
+    long = recurrent.FAMILIES | {"qwen4exp"}
+    count = LONG if m.metadata["general.architecture"] in long else TOKENS
     tokens = [1] + m.rng.integers(3, VOCABULARY, count - 1).tolist()
     add_heads(m, name)
     gguf.write(f"{stem}.gguf", m.metadata, m.tensors)

@@ -99,6 +99,73 @@ def qwen35(name):
     return m
 
 
+def hyper_connection(m, name, streams, rank, injects=True):
+    """What mixes the streams for a part and shares out what it makes."""
+    width = streams * m.width
+    m.norm(name + "_norm", width)
+    m.matrix(name + "_down", rank, width, gain=2.0 * streams)
+    m.matrix(name + "_up", width, rank, gain=1.5)
+    if injects:
+        m.matrix(name + "_inject", streams, width, gain=streams)
+
+
+def ngrams(m, layer, streams, sizes, width, taps):
+    b = f"blk.{layer}."
+    found, wide = width * len(sizes), streams * m.width
+    m.tensors["per_layer_token_embd.weight"] = m.rng.normal(0, 0.8, (sum(sizes) + 5, width))
+    m.matrix(b + "ple_key", wide, found, gain=1.5)
+    m.matrix(b + "ple_value", m.width, found, gain=1.2)
+    for part in ("key", "query", "conv"):
+        m.norm(b + "ple_norm_" + part, wide)
+    conv1d(m, b + "ple_conv1d", wide, taps)
+
+
+def qwen4exp(name):
+    """The last of several blocks of attention ends within a block of tokens, and few of them are
+    seen. Norms of streams lie in one row, or in a row for each stream."""
+    arch = "qwen4exp"
+    streams, sizes, index = 3, [101, 103, 107, 109], 14
+    m = Builder(name, arch, 30, 6, 4, 2, 12, feed_forward_length=14, rope__freq_base=5000.0,
+                rope__dimension_count=6, rope__dimension_sections=[1, 1, 1, 0],
+                full_attention_interval=3, ssm__conv_kernel=4, ssm__state_size=10,
+                ssm__group_count=2, ssm__time_step_rank=6, ssm__inner_size=60, expert_count=5,
+                expert_used_count=2, expert_feed_forward_length=14,
+                expert_shared_feed_forward_length=18, hyper_connection__count=streams,
+                hyper_connection__low_rank=10, attention__indexer__head_count=3,
+                attention__indexer__key_length=index, attention__indexer__top_k=12,
+                attention__compress_ratios=[0, 0, 4, 0, 0, 4], ple__layers=[1],
+                ple__ngram_size=3, ple__heads_per_ngram=2, ple__conv_kernel=4,
+                ple__layer_multipliers=[90071992547409931, 60129542144000777, 123456789012345677],
+                ple__head_offsets=[0, 101, 204, 311], ple__head_vocab_sizes=sizes,
+                ple__eos_token_id=31, embedding_length_per_layer_input=8)
+    m.embedding()
+    del m.tensors["output_norm.weight"]
+    for layer in range(m.layers):
+        b = f"blk.{layer}."
+        for part in ("attn", "ffn"):
+            hyper_connection(m, f"{b}hc_{part}", streams, 10)
+        if layer % 3 == 2:
+            m.attention(layer, norms=False)
+            m.matrix(b + "attn_q", 2 * m.heads * m.head_dim, m.width, gain=1.5)
+            head_norms(m, layer)
+            m.matrix(b + "indexer.q_proj", 3 * index, m.width, gain=1.5)
+            m.matrix(b + "indexer.k_proj", index, m.width, gain=1.5)
+            m.norm(b + "indexer.q_norm", index)
+            m.norm(b + "indexer.k_norm", index)
+        else:
+            delta_net(m, layer, 2, 6, 10, 4)
+            del m.tensors[b + "attn_norm.weight"]
+        if layer == 1:
+            ngrams(m, layer, streams, sizes, 8, 4)
+        m.experts(layer, 5, 14)
+        m.feed_forward(layer, 18, norms=False, suffix="_shexp")
+        m.matrix(b + "ffn_gate_inp_shexp", 1, m.width, gain=2.0)
+    hyper_connection(m, "output_hc", streams, 10, injects=False)
+    for norm in ("blk.1.ple_norm_query", "blk.3.hc_ffn_norm"):
+        m.tensors[norm + ".weight"] = m.tensors[norm + ".weight"].reshape(streams, m.width)
+    return m
+
+
 def mamba2(m, layer, heads, head, size, groups, norm=True):
     b = f"blk.{layer}."
     inner = heads * head

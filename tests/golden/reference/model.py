@@ -7,7 +7,7 @@ llama.cpp's converter.
 
 import numpy as np
 
-from . import gemma3n, gemma4, gguf, recurrent
+from . import gemma3n, gemma4, gguf, qwen4exp, recurrent
 from .layers import (attention, choose, geglu, gelu, gelu_tanh, inverse_frequencies, layer_norm, rms_norm, rotate, route,
                      sigmoid, silu, sparse_mix, swiglu, swiglu_oai, xielu, yarn_frequencies, yarn_magnitude)
 
@@ -379,8 +379,9 @@ class Model:
 
     def logits(self, tokens):
         """(len(tokens), vocabulary)."""
-        if self.arch in ("gemma3n", "gemma4"):
-            return {"gemma3n": gemma3n, "gemma4": gemma4}[self.arch].logits(self, tokens)
+        own = {"gemma3n": gemma3n, "gemma4": gemma4, "qwen4exp": qwen4exp}
+        if self.arch in own:
+            return own[self.arch].logits(self, tokens)
         if self.arch in recurrent.FAMILIES:
             return recurrent.logits(self, tokens)
         x = self.linear(self.hidden(tokens), "output" if self.has("output") else "token_embd")

@@ -83,7 +83,8 @@ def delta_net(m, x, b):
         state += key[:, :, None] * change[:, None, :]
         out[t] = np.einsum("hkv,hk->hv", state, query)
     gate = m.linear(x, b + "attn_gate").reshape(tokens, heads, dim)
-    out = rms_norm(out, m.tensors[b + "ssm_norm.weight"], m.eps) * silu(gate)
+    opened = sigmoid if m.arch == "qwen4exp" else silu
+    out = rms_norm(out, m.tensors[b + "ssm_norm.weight"], m.eps) * opened(gate)
     return m.linear(out.reshape(tokens, -1), b + "ssm_out")
 
 

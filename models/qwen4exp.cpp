@@ -99,8 +99,9 @@ class Qwen4Exp final : public DecoderModel {
 
  private:
   void read_index(HparamReader& r) {
-    const std::vector<int64_t> blocks =
-        r.per_layer("attention.compress_ratios", params.layers, 0, 0, kMostChosen);
+    // Of all blocks of the file, also of those that predict further tokens.
+    const std::vector<int64_t> blocks = r.per_layer(
+        "attention.compress_ratios", r.need_int("block_count", 1, 1024), 0, 0, kMostChosen);
     const std::string& file = r.metadata().source();
     for (int64_t layer = 0; layer < params.layers; ++layer) {
       const auto block = static_cast<int32_t>(blocks[static_cast<size_t>(layer)]);

@@ -129,8 +129,9 @@ std::vector<uint64_t> find_primes(uint64_t least, int64_t count) {
   return primes;
 }
 
-/// The constants of the hashes, in the three keys.
-void map_hashes(CheckpointMap& m, const std::string& from, int64_t longest, int64_t heads) {
+/// The constants of the hashes, in the three keys. `rows`: of the table.
+void map_hashes(CheckpointMap& m, const std::string& from, int64_t longest, int64_t heads,
+                int64_t rows) {
   const auto stored = [&](const char* name, int64_t count, std::vector<uint64_t> otherwise) {
     if (!m.tensors.has(from + name)) return otherwise;
     const std::vector<int64_t> values = m.tensors.integers(from + name, count);
@@ -143,10 +144,15 @@ void map_hashes(CheckpointMap& m, const std::string& from, int64_t longest, int6
   m.keys.set_longs("ple.layer_multipliers",
                    stored("layer_multipliers", longest,
                           draw_multipliers(static_cast<uint64_t>(seed), longest, vocabulary)));
-  constexpr int64_t kMostBase = int64_t{1} << 40;
-  const int64_t base = m.config.get_int("ngram_vocab_size_base", 20'000'000, 1, kMostBase);
-  const std::vector<uint64_t> sizes =
-      stored("ngram_heads_vocab_sizes", heads, find_primes(static_cast<uint64_t>(base), heads));
+  // Each head has at least `base` rows. A larger one would take long to find primes for.
+  const int64_t most = std::max<int64_t>(rows / heads, 1);
+  std::vector<uint64_t> primes;
+  if (!m.tensors.has(from + "ngram_heads_vocab_sizes")) {
+    const int64_t usual = std::min<int64_t>(20'000'000, most);
+    const int64_t base = m.config.get_int("ngram_vocab_size_base", usual, 1, most);
+    primes = find_primes(static_cast<uint64_t>(base), heads);
+  }
+  const std::vector<uint64_t> sizes = stored("ngram_heads_vocab_sizes", heads, std::move(primes));
   std::vector<uint64_t> offsets{0};
   for (const uint64_t size : sizes) offsets.push_back(offsets.back() + size);
   offsets.pop_back();
@@ -154,11 +160,14 @@ void map_hashes(CheckpointMap& m, const std::string& from, int64_t longest, int6
   m.keys.set_longs("ple.head_vocab_sizes", sizes);
 }
 
-/// The table, whole or in parts ("shard_0", …), with rows of `width` elements.
-void map_table(CheckpointMap& m, const std::string& from, int64_t width) {
+/// The table, whole or in parts ("shard_0", …), with rows of `width` elements. Returns their
+/// number.
+int64_t map_table(CheckpointMap& m, const std::string& from, int64_t width) {
   CheckpointTensors& t = m.tensors;
   if (!t.has(from + "shard_0.weight")) {
-    return t.put(kNgramTable, t.view(from + "weight", {width, t.shape_of(from + "weight")[1]}));
+    const int64_t all = t.shape_of(from + "weight")[1];
+    t.put(kNgramTable, t.view(from + "weight", {width, all}));
+    return all;
   }
   std::vector<TensorView> parts;
   int64_t rows = 0;
@@ -169,6 +178,7 @@ void map_table(CheckpointMap& m, const std::string& from, int64_t width) {
     rows += parts.back().shape[1];
   }
   t.put_parts(kNgramTable, std::move(parts), {width, rows});
+  return rows;
 }
 
 }  // namespace
@@ -202,8 +212,8 @@ void map_ngram_layer(CheckpointMap& m) {
     m.keys.set_int("ple.image_token_id", **image);
   }
   const std::string from = layer_name(layer, "ple.");
-  map_hashes(m, from + "ple_embedding.", longest, heads);
-  map_table(m, from + "ple_embedding.ngram_embedding.", width / heads);
+  const int64_t rows = map_table(m, from + "ple_embedding.ngram_embedding.", width / heads);
+  map_hashes(m, from + "ple_embedding.", longest, heads, rows);
   const auto copy = [&](const char* name, const char* to, Change change = Change::none) {
     m.tensors.copy(from + name + ".weight", block_name(layer, to) + ".weight", change);
   };

@@ -140,7 +140,8 @@ class Qwen4Exp final : public DecoderModel {
                       streams_ * params.embedding);
   }
 
-  /// One number for each stream: [streams, 1, rows] as many rows as x.
+  /// A number for each stream, [streams, 1, rows], with as many rows as x: zero times something,
+  /// held at the number.
   ValueId constant(ModelBuilder& m, ValueId x, float value) const {
     if (m.g.value(x).desc.shape[1] > 1) x = m.g.merge_heads(x);
     return m.g.add(op::Scale{0.0f, value, value}, {m.g.slice(x, 0, streams_)});

@@ -10,7 +10,7 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kMostHashes = 4096;  ///< of n-grams of one length
+constexpr int64_t kMostHashes = 64;  ///< of n-grams of one length
 constexpr int64_t kMostRow = int64_t{1} << 20;
 constexpr const char* kNgramTable = "per_layer_token_embd.weight";
 

@@ -78,8 +78,9 @@ TEST_CASE("mutated models give typed errors or run") {
   int refused = 0;
   std::vector<std::string> originals{data_path("golden/llama-q4_0.gguf"),
                                      data_path("golden/llama-q4_k.gguf")};
-  for (const char* name : {"golden/granitemoe-f32.gguf", "golden/gpt-oss-mxfp4.gguf",
-                           "golden/qwen35moe-f32.gguf", "golden/nemotron_h_moe-f32.gguf"}) {
+  for (const char* name :
+       {"golden/granitemoe-f32.gguf", "golden/gpt-oss-mxfp4.gguf", "golden/qwen35moe-f32.gguf",
+        "golden/nemotron_h_moe-f32.gguf", "golden/qwen4exp-f32.gguf"}) {
     originals.push_back(data_path(name));
   }
   for (size_t m = 0; m < originals.size(); ++m) {

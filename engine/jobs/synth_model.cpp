@@ -238,6 +238,10 @@ Result<std::vector<SynthTensor>> synth_tensors(const SynthShape& s, const TypeMi
       }
     }
     if (arch.one_part) continue;
+    if (arch.sub_norms) {
+      list.block_norm("attn_sub_norm", s.heads * s.head_size());
+      list.block_norm("ffn_sub_norm", s.feed_forward);
+    }
     if (arch.post_norms) list.block_norm("post_attention_norm", s.embedding);
     if (arch.pre_norms && arch.ffn_norm != nullptr) list.block_norm(arch.ffn_norm, s.embedding);
     s.has_experts(layer) ? add_experts(s, list) : add_feed_forward(s, s.feed_forward, "", list);

@@ -25,6 +25,7 @@ struct SynthArch {
   bool sinks = false;                 ///< "attn_sinks"
   QkNorm qk_norm = QkNorm::none;      ///< "attn_q_norm", "attn_k_norm"
   bool pre_norms = true;              ///< "attn_norm", ffn_norm
+  bool sub_norms = false;             ///< "attn_sub_norm", "ffn_sub_norm"
   bool post_norms = false;            ///< "post_attention_norm", "post_ffw_norm"
   const char* ffn_norm = "ffn_norm";  ///< name of the norm before the feed-forward part; null: none
   const char* output_norm = "output_norm";

@@ -75,6 +75,7 @@ std::span<const SynthArch> architectures() {
       {.name = "qwen3vl", .qk_norm = QkNorm::per_head, .eps = 1e-6f},
       {.name = "qwen3vlmoe", .qk_norm = QkNorm::per_head, .eps = 1e-6f},
       {.name = "exaone"},
+      {.name = "bitnet-b1.58", .sub_norms = true},
       {.name = "deepseek", .eps = 1e-6f},
       {.name = "chatglm", .fused_gate_up = true, .qkv_bias = true},
       {.name = "phi2", .qkv_bias = true, .ffn_norm = nullptr, .plain_experts = true},

@@ -1,4 +1,4 @@
-// Shapes of models that came before 2025.
+// Shapes of models of earlier years.
 #include "engine/jobs/synth_shape.h"
 
 namespace infer {
@@ -16,6 +16,17 @@ std::vector<SynthShape> earlier_shapes() {
        .context = 32768,
        .rope_base = 1e6,
        .rope_factor = 8},
+      {.name = "bitnet-2b-4t",
+       .arch = "bitnet-b1.58",
+       .layers = 30,
+       .embedding = 2560,
+       .feed_forward = 6912,
+       .heads = 20,
+       .kv_heads = 5,
+       .tokens = 128256,
+       .context = 4096,
+       .tied = true,
+       .rope_base = 500000},
       {.name = "deepseek-moe-16b",
        .arch = "deepseek",
        .layers = 28,

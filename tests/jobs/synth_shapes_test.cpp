@@ -57,6 +57,7 @@ const std::map<std::string, Published>& published() {
       {"deepseek-v3.2", {671000}},
       {"mistral-small-4", {118970}},
       {"internlm2.5-7b", {7738}},
+      {"bitnet-2b-4t", {2413}},
       {"minicpm-2b", {2725}},
       {"ling-mini-2.0", {16256}},
       {"exaone-3.5-7.8b", {7818}},

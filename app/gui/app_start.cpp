@@ -37,6 +37,7 @@ void App::see_model(const EngineEvent& event) {
     restored_model_.clear();
     settings_.set(std::move(settings));
   } else if (const auto* failed = std::get_if<LoadFailed>(&event)) {
+    if (models_.loading_path() == failed->path) return;  // it is tried in another way
     const bool restored = !restored_model_.empty() && failed->path == restored_model_;
     if (restored) {
       Settings settings = settings_.get();

@@ -107,6 +107,12 @@ TEST_CASE("models: a file beside a model that does not go with it is left out") 
     return models.planned() != nullptr && !models.is_planning() && models.planned()->status.ok();
   }));
   CHECK(f.app->models().options().vision.empty());
+  // Also where it is loaded without a plan.
+  f.options.model = model;
+  f.restart();
+  f.wait_for_model();
+  CHECK(f.app->models().loaded()->model->path == model);
+  CHECK(f.app->models().loaded()->options.vision.empty());
 }
 
 TEST_CASE("models: the built-in model is among them, and a narrow window shows the plan alone") {

@@ -92,7 +92,15 @@ void ModelState::forget_model() {
   options_.gpu_layers = usual.gpu_layers;
   options_.vision = usual.vision;
   options_.draft_model = usual.draft_model;
-  may_drop_vision_ = false;
+  found_for_.clear();
+}
+
+/// A file that happens to be there may be for another model, or of a kind that is not known.
+bool ModelState::leave_out_vision(const std::string& path) {
+  if (found_for_.empty() || found_for_ != path) return false;
+  found_for_.clear();
+  options_.vision.clear();
+  return true;
 }
 
 void ModelState::take_companions(const std::string& path) {
@@ -101,7 +109,7 @@ void ModelState::take_companions(const std::string& path) {
   Companions with = companions_of(path);
   options_.vision = std::move(with.vision);
   options_.draft_model = std::move(with.draft);
-  may_drop_vision_ = with.is_found;
+  found_for_ = with.is_found ? path : "";
 }
 
 void ModelState::apply(const Alternative& alternative) {
@@ -129,7 +137,12 @@ void ModelState::see(const EngineEvent& event) {
     phase_ = loaded_ ? Phase::loaded : Phase::none;
     loading_path_.clear();
     waiting_ = false;
-    if (failed->status.code() != StatusCode::cancelled) {
+    const bool cancelled = failed->status.code() == StatusCode::cancelled;
+    if (!cancelled && leave_out_vision(failed->path)) {
+      toasts_.tell("Images are not read: " + failed->status.message());
+      return load(failed->path, options_);
+    }
+    if (!cancelled) {
       failure_ = failed->status.message();
       toasts_.fail(short_name(failed->path) + " was not loaded: " + failure_);
     }
@@ -139,11 +152,7 @@ void ModelState::see(const EngineEvent& event) {
     if (phase_ == Phase::loaded) phase_ = Phase::none;
   } else if (const auto* planned = std::get_if<Planned>(&event)) {
     if (planned->request != plan_request_ || planned->path != plan_path_) return;
-    // A file that happens to be there may be for another model, or of a kind that is not known.
-    if (!planned->status.ok() && std::exchange(may_drop_vision_, false)) {
-      options_.vision.clear();
-      return plan_again();
-    }
+    if (!planned->status.ok() && leave_out_vision(planned->path)) return plan_again();
     planned_ = *planned;
   } else if (const auto* memory = std::get_if<Memory>(&event)) {
     const bool gone = phase_ != Phase::loaded;  // the question was asked before

@@ -96,11 +96,13 @@ class ModelState {
   int64_t planned_bytes_ = 0;
 
   void forget_model();
+  bool leave_out_vision(const std::string& path);
   void take_companions(const std::string& path);
 
   std::string plan_path_;
   LoadOptions options_;
-  bool may_drop_vision_ = false;  ///< the plan has a file that was found, and may do without
+  /// The model whose file for images was found and not chosen, so that it may be left out.
+  std::string found_for_;
   std::string on_;
   int64_t plan_request_ = 0;
   std::optional<Planned> planned_;

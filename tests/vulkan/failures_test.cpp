@@ -84,7 +84,7 @@ TEST_CASE("a device that is lost while sessions run: all of them go on on the CP
     const auto used = engine->open_session().value();
     const auto idle = engine->open_session().value();
     GenerateOptions options;
-    options.max_tokens = 6;
+    options.max_tokens = 40;  // more than wait for a reader that is slow
     options.ignore_end = true;
     options.sampling.temperature = 0;
     const auto run = [&](Session& session, std::span<const int32_t> prompt) {
@@ -99,7 +99,7 @@ TEST_CASE("a device that is lost while sessions run: all of them go on on the CP
     };
     REQUIRE(idle->evaluate(kPrompt, {}).ok());
     const std::vector<int32_t> first = run(*used, kPrompt);
-    CHECK(warnings.size() == 1);
+    REQUIRE(warnings.size() == 1);
     CHECK(warnings[0].find("lost") != std::string::npos);
     CHECK(engine->memory().device == "cpu");
     CHECK(engine->devices().back().name == "cpu");

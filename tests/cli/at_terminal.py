@@ -26,6 +26,8 @@ class Terminal:
                 os.environ.update(HOME=str(home), TERM="xterm", LANG="C.UTF-8")
                 os.environ.pop("XDG_STATE_HOME", None)
                 os.environ.update(environment or {})
+                for one in (signal.SIGINT, signal.SIGQUIT):  # as a shell's background ignores them
+                    signal.signal(one, signal.SIG_DFL)
                 for one in ignored:
                     signal.signal(one, signal.SIG_IGN)
                 if stoppable:

@@ -194,14 +194,16 @@ bool is_blank(std::string_view text) {
 }
 
 std::string without_line_end(std::string text) {
-  if (text.ends_with('\n')) text.pop_back();
+  if (!text.ends_with('\n')) return text;
+  text.pop_back();
   if (text.ends_with('\r')) text.pop_back();
   return text;
 }
 
-int32_t chunk_of(const std::optional<int32_t>& given, int64_t context, int32_t usual) {
+int32_t chunk_of(const std::optional<int32_t>& given, int64_t context, int32_t usual,
+                 int32_t most) {
   if (given) return *given;
-  return context > 0 ? static_cast<int32_t>(std::clamp<int64_t>(context, 4, 1 << 16)) : usual;
+  return context > 0 ? static_cast<int32_t>(std::clamp<int64_t>(context, 4, most)) : usual;
 }
 
 std::string unescaped(std::string_view text) {

@@ -51,8 +51,9 @@ std::string read_input_or_pipe(const std::string& path, const char* what, const 
 bool is_blank(std::string_view text);
 /// Without the one line end that editors put behind a text.
 std::string without_line_end(std::string text);
-/// Tokens of a chunk: what was given, else -c, as in llama.cpp, else what is usual.
-int32_t chunk_of(const std::optional<int32_t>& given, int64_t context, int32_t usual);
+/// Tokens of a chunk: what was given, else -c, as in llama.cpp, but `most` at most, else what is
+/// usual.
+int32_t chunk_of(const std::optional<int32_t>& given, int64_t context, int32_t usual, int32_t most);
 /// Replaces \n, \t, \r, \\, \", \' and \xNN by the characters they stand for. Others stay.
 std::string unescaped(std::string_view text);
 

@@ -11,6 +11,8 @@
 namespace infer::cli {
 namespace {
 
+constexpr int32_t kMostChunk = 1 << 20;
+
 struct PerplexityArgs {
   ModelArgs model;
   std::string file;
@@ -27,7 +29,7 @@ void declare_perplexity(Options options, PerplexityArgs& args) {
   options
       .add("--chunk", "N", args.chunk,
            "Tokens in a chunk; only its second half is counted (default: -c, else 512)")
-      .range(4, 1 << 20);
+      .range(4, kMostChunk);
   options.add("--chunks", "N", args.options.chunks, "Most chunks; 0: all")
       .range(0, std::numeric_limits<int32_t>::max())
       .show_default();
@@ -67,7 +69,7 @@ int run_perplexity(PerplexityArgs& args) {
                    inputs_of(args.model, {args.file, args.options.base}));
   }
   LoadOptions& load = args.model.load;
-  args.options.chunk = chunk_of(args.chunk, load.context, args.options.chunk);
+  args.options.chunk = chunk_of(args.chunk, load.context, args.options.chunk, kMostChunk);
   if (load.context == 0) load.context = args.options.chunk;
   load.batch_rows = std::min(load.batch_rows, args.options.chunk);
   load.output_rows = std::min(load.batch_rows, 64);

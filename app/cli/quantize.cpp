@@ -153,6 +153,8 @@ int run_quantize(QuantizeArgs& args) {
   return kExitOk;
 }
 
+constexpr int32_t kMostChunk = 1 << 16;
+
 struct ImatrixArgs {
   ModelArgs model;
   ImportanceOptions options;
@@ -168,7 +170,7 @@ void declare_imatrix(Options options, ImatrixArgs& args) {
               "File with text like that the model will read; '-': stdin");
   options.add("-o,--output", "FILE", args.output, "GGUF file to write").show_default();
   options.add("--chunk", "N", args.chunk, "Tokens in a chunk (default: -c, else 512)")
-      .range(4, 1 << 16);
+      .range(4, kMostChunk);
   options.add("--chunks", "N", args.options.chunks, "Most chunks; 0: all")
       .range(0, std::numeric_limits<int32_t>::max())
       .show_default();
@@ -183,7 +185,8 @@ int run_imatrix(ImatrixArgs& args) {
   require_output("--output", args.output, inputs_of(args.model, {args.file}));
   const std::string text = read_input_or_pipe(args.file, "text", "use -f FILE or a pipe");
   args.options.load = load_options(args.model);
-  args.options.chunk = chunk_of(args.chunk, args.options.load.context, args.options.chunk);
+  args.options.chunk =
+      chunk_of(args.chunk, args.options.load.context, args.options.chunk, kMostChunk);
   args.options.dataset = args.file;
   Progress bar("measuring", !args.model.quiet);
   args.options.on_chunk = [&bar](int64_t done, int64_t of) {

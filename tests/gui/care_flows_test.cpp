@@ -291,7 +291,15 @@ TEST_CASE("settings: a path may begin with the home folder") {
   f.driver->scroll_to("settings/all/export/path", "settings/all/device");
   f.driver->fill("settings/all/export/path", "~/chats.json");
   f.driver->click("settings/all/export/do");
-  CHECK(f.driver->wait([&] { return fs::exists(f.folder.path("chats.json")); }));
+  const std::string written = f.folder.path("chats.json");
+  CHECK(f.driver->wait([&] { return fs::exists(written); }));
+  // A file that is there is replaced with the second press.
+  std::ofstream(written) << "my thesis";
+  f.driver->click("settings/all/export/do");
+  REQUIRE(f.driver->wait([&] { return f.driver->has("settings/all/exists"); }));
+  CHECK(fs::file_size(written) == 9);
+  f.driver->click("settings/all/export/do");
+  CHECK(f.driver->wait([&] { return fs::file_size(written) > 9; }));
   setenv("HOME", home.c_str(), 1);
 }
 

@@ -101,23 +101,19 @@ void ChatPane::draw_export() {
   if (const Id chosen = sidebar_.take_export(); chosen != 0) {
     exporting_ = chosen;
     export_path_ = free_path(chat_.title_of(chosen));
-    replaces_ = false;
+    guard_ = {};
     ui::open_dialog("export");
   }
   if (ui::Dialog dialog("export", "Export the conversation", ImGui::GetFontSize() * 34); dialog) {
     ui::faint(
         "A name that ends in .md writes Markdown, any other one JSON, which can be imported.");
-    if (ui::input_path("path", export_path_)) replaces_ = false;
-    if (replaces_) ui::notice(ui::Tone::danger, "There is a file of this name.", "exists");
-    if (ui::button("write", replaces_ ? "Replace it" : "Write", ui::Tone::primary) &&
-        !export_path_.empty()) {
-      std::error_code unknown;
-      if (!replaces_ && fs::exists(export_path_, unknown)) {
-        replaces_ = true;
-      } else {
-        chat_.export_to(export_path_, {exporting_});
-        ui::Dialog::close();
-      }
+    ui::input_path("path", export_path_);
+    guard_.draw(export_path_);
+    const char* label = guard_.asks(export_path_) ? "Replace it" : "Write";
+    if (ui::button("write", label, ui::Tone::primary) && !export_path_.empty() &&
+        guard_.may_write(export_path_)) {
+      chat_.export_to(export_path_, {exporting_});
+      ui::Dialog::close();
     }
     ImGui::SameLine();
     if (ui::button("cancel", "Cancel")) ui::Dialog::close();

@@ -4,6 +4,7 @@
 #include "gui/panes/chat_options.h"
 #include "gui/panes/composer.h"
 #include "gui/panes/image_previews.h"
+#include "gui/panes/replace_guard.h"
 #include "gui/panes/sidebar.h"
 #include "gui/panes/transcript.h"
 
@@ -46,7 +47,7 @@ class ChatPane {
   bool hides_list_ = false;  ///< there is no room for it
   Id exporting_ = 0;
   std::string export_path_;
-  bool replaces_ = false;  ///< the user was asked, and wants the file to be replaced
+  ReplaceGuard guard_;
 };
 
 }  // namespace infer::gui

@@ -3,8 +3,6 @@
 #include <imgui/imgui.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "gui/format.h"
@@ -96,14 +94,11 @@ void OperationsView::draw_trace() {
       {.hint = "path of a new file", .width = -ImGui::GetFontSize() * 5, .enter_ends = true});
   ImGui::SameLine();
   const ui::Disabled disabled(trace_file_.empty());
-  const bool told = !replaces_.empty() && replaces_ == trace_file_;
-  if (ui::button("save trace", told ? "Replace" : "Save") || (entered && !trace_file_.empty())) {
-    std::error_code unknown;
-    const bool there = !told && std::filesystem::exists(trace_file_, unknown);
-    replaces_ = there ? trace_file_ : std::string();
-    if (!there) jobs_.save_trace(trace_file_);
+  const bool pressed = ui::button("save trace", guard_.asks(trace_file_) ? "Replace" : "Save");
+  if ((pressed || entered) && !trace_file_.empty() && guard_.may_write(trace_file_)) {
+    jobs_.save_trace(trace_file_);
   }
-  if (told) ui::notice(ui::Tone::danger, "There is a file of this name.", "exists");
+  guard_.draw(trace_file_);
 }
 
 }  // namespace infer::gui

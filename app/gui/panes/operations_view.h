@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gui/panes/replace_guard.h"
 #include "gui/plot/timeline.h"
 #include "gui/state/job_state.h"
 #include "gui/state/model_state.h"
@@ -26,7 +27,7 @@ class OperationsView {
   ModelState& models_;
   JobState& jobs_;
   std::string trace_file_;
-  std::string replaces_;  ///< a file that is there, which the user was told of
+  ReplaceGuard guard_;
   TimelineSight sight_;
   int64_t seen_job_ = 0;
 };

@@ -3,8 +3,6 @@
 #include <imgui/imgui.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <system_error>
 
 #include "gui/ui/ui.h"
 
@@ -129,14 +127,11 @@ void SettingsPane::draw_files() {
     return (ui::button("do", label, ui::Tone::plain, -1) || entered) && !path.empty();
   };
   if (row("import", import_, "Path of a JSON file", "Import")) chat_.import(import_);
-  if (row("export", export_, "Path of a new JSON file", "Export")) {
-    std::error_code unknown;
-    export_exists_ = std::filesystem::exists(export_, unknown);
-    if (!export_exists_) chat_.export_to(export_, {});
+  const char* label = guard_.asks(export_) ? "Replace it" : "Export";
+  if (row("export", export_, "Path of a new JSON file", label) && guard_.may_write(export_)) {
+    chat_.export_to(export_, {});
   }
-  if (export_exists_) {
-    ui::notice(ui::Tone::danger, "There is a file of this name: give another one.", "exists");
-  }
+  guard_.draw(export_);
 }
 
 }  // namespace infer::gui

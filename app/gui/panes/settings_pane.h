@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gui/host/settings_store.h"
+#include "gui/panes/replace_guard.h"
 #include "gui/state/chat_state.h"
 #include "gui/state/model_state.h"
 
@@ -26,7 +27,7 @@ class SettingsPane {
   ModelState& models_;
   ChatState& chat_;
   std::string import_, export_;
-  bool export_exists_ = false;
+  ReplaceGuard guard_;
   std::string system_prompt_;
   bool read_ = false;
 };

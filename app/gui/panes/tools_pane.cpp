@@ -3,8 +3,6 @@
 #include <imgui/imgui.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <system_error>
 
 #include "gui/format.h"
 #include "gui/ui/ui.h"
@@ -107,15 +105,11 @@ void ToolsPane::draw_file(const char* name, const char* label, std::string& path
 }
 
 bool ToolsPane::draw_start(const char* label, bool ready, const std::string& output) {
-  const bool told = !output.empty() && replaces_ == output;
-  if (told) ui::notice(ui::Tone::danger, "There is a file of this name.", "exists");
+  guard_.draw(output);
   const ui::Disabled disabled(!ready || jobs_.is_running());
-  if (!ui::button("start", told ? "Replace it" : label, ui::Tone::primary)) return false;
-  replaces_.clear();
-  std::error_code unknown;
-  if (told || output.empty() || !std::filesystem::exists(output, unknown)) return true;
-  replaces_ = output;
-  return false;
+  const bool asks = guard_.asks(output);
+  return ui::button("start", asks ? "Replace it" : label, ui::Tone::primary) &&
+         (output.empty() || guard_.may_write(output));
 }
 
 void ToolsPane::draw_bench() {

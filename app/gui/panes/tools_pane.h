@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "gui/panes/replace_guard.h"
 #include "gui/state/job_state.h"
 #include "gui/state/model_state.h"
 
@@ -34,7 +35,7 @@ class ToolsPane {
   size_t convert_type_ = 0;
   double prompt_ = 256, tokens_ = 32, repeats_ = 3;
   bool requantize_ = false;
-  std::string replaces_;  ///< a file that is there, which the user was told of
+  ReplaceGuard guard_;
 };
 
 }  // namespace infer::gui

@@ -43,3 +43,4 @@ tools/setup.sh --arm
 cmake --preset arm64
 cmake --build --preset arm64 -j "$jobs"
 ctest --preset arm64
+tests/same_bits.py build/release/infer "qemu-aarch64 -cpu max build/arm64/infer"

@@ -110,6 +110,58 @@ bool CharDfa::empty() const {
   return true;
 }
 
+CharDfa::Lengths CharDfa::lengths() const {
+  Lengths out{kNoMaximum, 0};
+  std::vector<uint32_t> nearest(states_.size(), kNowhere), sources(states_.size());
+  std::vector<uint32_t> order{0};
+  nearest[0] = 0;
+  for (size_t i = 0; i < order.size(); ++i) {
+    const State& state = states_[order[i]];
+    if (state.is_final) out.least = std::min(out.least, nearest[order[i]]);
+    for (const Edge& e : state.edges) {
+      ++sources[e.target];
+      if (nearest[e.target] != kNowhere) continue;
+      nearest[e.target] = nearest[order[i]] + 1;
+      order.push_back(e.target);
+    }
+  }
+  // In topological order; states of cycles are never reached.
+  std::vector<uint32_t> farthest(states_.size()), ready;
+  if (sources[0] == 0) ready.push_back(0);
+  for (size_t i = 0; i < ready.size(); ++i) {
+    const uint32_t s = ready[i];
+    if (states_[s].is_final) out.most = std::max(out.most, farthest[s]);
+    for (const Edge& e : states_[s].edges) {
+      farthest[e.target] = std::max(farthest[e.target], farthest[s] + 1);
+      if (--sources[e.target] == 0) ready.push_back(e.target);
+    }
+  }
+  if (ready.size() < order.size()) out.most = kNoMaximum;
+  return out;
+}
+
+std::optional<CharDfa::Loop> CharDfa::loop() const {
+  std::vector<uint32_t> depth(states_.size(), kNowhere), order{0};
+  std::optional<Loop> found;
+  depth[0] = 0;
+  for (size_t i = 0; i < order.size(); ++i) {
+    const uint32_t s = order[i];
+    const bool loops =
+        std::ranges::any_of(states_[s].edges, [&](const Edge& e) { return e.target == s; });
+    if (states_[s].is_final != loops || (loops && found)) return std::nullopt;
+    if (loops) found = {s, depth[s]};
+    for (const Edge& e : states_[s].edges) {
+      if (loops ? e.target != s : depth[e.target] != kNowhere && depth[e.target] != depth[s] + 1) {
+        return std::nullopt;
+      }
+      if (depth[e.target] != kNowhere) continue;
+      depth[e.target] = depth[s] + 1;
+      order.push_back(e.target);
+    }
+  }
+  return found;
+}
+
 CharDfa CharDfa::complement() const {
   CharDfa out;
   const auto sink = static_cast<uint32_t>(states_.size());
@@ -181,6 +233,39 @@ Result<CharDfa> CharDfa::intersected(const CharDfa& other, CharWork& work) const
 }
 Result<CharDfa> CharDfa::united(const CharDfa& other, CharWork& work) const {
   return product(other, false, work);
+}
+
+Result<CharDfa> CharDfa::minimal(CharWork& work) const {
+  const CharDfa dfa = trimmed();
+  const std::vector<State>& states = dfa.states_;
+  // Moore's partition: states are of one class as long as their edges lead to the same classes.
+  std::vector<uint32_t> classes(states.size());
+  for (size_t s = 0; s < states.size(); ++s) classes[s] = states[s].is_final ? 1 : 0;
+  for (size_t known = 0;;) {
+    std::map<std::vector<uint32_t>, uint32_t> ids;
+    std::vector<uint32_t> next;
+    for (size_t s = 0; s < states.size(); ++s) {
+      std::vector<Edge> edges;
+      for (const Edge& e : states[s].edges) append(edges, e.first, e.last, classes[e.target]);
+      std::vector<uint32_t> key{classes[s]};
+      for (const Edge& e : edges) key.insert(key.end(), {e.first, e.last, e.target});
+      work.left -= static_cast<int64_t>(edges.size());
+      next.push_back(
+          ids.try_emplace(std::move(key), static_cast<uint32_t>(ids.size())).first->second);
+    }
+    if (work.left < 0) return too_complex();
+    classes = std::move(next);
+    if (ids.size() == known) break;
+    known = ids.size();
+  }
+  CharDfa out;
+  for (size_t s = 0; s < states.size(); ++s) {
+    if (classes[s] < out.states_.size())
+      continue;  // classes are numbered as their first states come
+    State& made = out.states_.emplace_back(State{{}, states[s].is_final});
+    for (const Edge& e : states[s].edges) append(made.edges, e.first, e.last, classes[e.target]);
+  }
+  return out;
 }
 
 CharDfa CharDfa::trimmed() const {

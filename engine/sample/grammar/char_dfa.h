@@ -46,11 +46,25 @@ class CharDfa {
   bool matches(std::string_view text) const;
   /// Whether no string is in the set.
   bool empty() const;
+  /// The least and the greatest length of its strings, in characters; kNoMaximum: there is no
+  /// greatest. Of a set that is trimmed and not empty.
+  struct Lengths {
+    uint32_t least = 0, most = 0;
+  };
+  Lengths lengths() const;
+  /// Of a trimmed set: strings of `prefix` characters, then any number of characters of one class.
+  struct Loop {
+    uint32_t state;   ///< the one with the loop, which is the only final one
+    uint32_t prefix;  ///< length of every text that leads there
+  };
+  std::optional<Loop> loop() const;
 
   CharDfa complement() const;
   /// Errors of these two: unsupported if a limit is exceeded.
   Result<CharDfa> intersected(const CharDfa& other, CharWork& work) const;
   Result<CharDfa> united(const CharDfa& other, CharWork& work) const;
+  /// The same set with the fewest states. Error: unsupported if the work is too much.
+  Result<CharDfa> minimal(CharWork& work) const;
   /// The same set, without states that lead to no final state.
   CharDfa trimmed() const;
 

@@ -1,6 +1,7 @@
 // The formats of JSON Schema as sets of strings.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "engine/core/status.h"
@@ -13,8 +14,16 @@ namespace infer {
 enum class FormatKind : uint8_t { known, unknown, refused };
 FormatKind format_kind(std::string_view name);
 
-/// Strings of a known format; for some only the common ones (four-digit years, host names of
-/// letters, digits and hyphens).
-Result<CharDfa> format_language(std::string_view name, CharWork& work);
+/// Strings of a known format. Which ones are left out is in docs/sampling.md.
+struct FormatLanguage {
+  /// Strings of up to this length are in `all` if they are in `uncounted`.
+  static constexpr uint32_t kUncountedLength = 63;
+
+  CharDfa all;
+  /// Where `all` counts the characters of parts: without that it has few states, which a limit on
+  /// the whole length multiplies.
+  std::optional<CharDfa> uncounted;
+};
+Result<FormatLanguage> format_language(std::string_view name, CharWork& work);
 
 }  // namespace infer

@@ -11,6 +11,13 @@ namespace {
 
 /// Nested calls of rules, about three to a container.
 constexpr uint32_t kMaxSchemaDepth = 128;
+/// Of a string whose characters are counted while it is made.
+constexpr uint64_t kMaxLength = 1'000'000;
+
+uint64_t most_characters(const Shape& s) {
+  return s.max_length == kUnlimited ? CompiledGrammar::kNone
+                                    : std::min(s.max_length, std::max(kMaxLength, s.min_length));
+}
 
 }  // namespace
 
@@ -125,19 +132,16 @@ Status SchemaCompiler::emit_numbers(const Shape& s, RuleId rule) {
 Status SchemaCompiler::emit_strings(const Shape& s, RuleId rule) {
   if (s.min_length > s.max_length) return {};
   if (!s.languages.empty() || !s.formats.empty()) {
-    INFER_TRY_S(const CharDfa language, language_of(s, CharDfa::all()));
-    emit_quoted(language, rule, RuleGraph::kStart, RuleGraph::kEnd);
+    INFER_TRY_S(const RuleId text, text_of(s));
+    graph(rule).call(RuleGraph::kStart, text, RuleGraph::kEnd);
     return {};
   }
   if (s.min_length == 0 && s.max_length == kUnlimited) {
     graph(rule).call(RuleGraph::kStart, text_, RuleGraph::kEnd);
     return {};
   }
-  constexpr uint64_t kMaxLength = 1'000'000;
   if (s.min_length > kMaxLength) return refused("minLength", "too large").value();
-  const uint64_t most = s.max_length == kUnlimited
-                            ? CompiledGrammar::kNone
-                            : std::min(s.max_length, std::max(kMaxLength, s.min_length));
+  const uint64_t most = most_characters(s);
   const uint32_t open = graph(rule).literal(RuleGraph::kStart, "\"");
   const uint32_t closed = graph(rule).node();
   graph(rule).byte(closed, '"', RuleGraph::kEnd);
@@ -152,15 +156,49 @@ Status SchemaCompiler::emit_strings(const Shape& s, RuleId rule) {
   return {};
 }
 
-void SchemaCompiler::emit_quoted(const CharDfa& language, RuleId rule, uint32_t from, uint32_t to) {
+Result<SchemaCompiler::RuleId> SchemaCompiler::text_of(const Shape& s) {
+  std::vector<const void*> languages;
+  for (const auto& language : s.languages) languages.push_back(language.get());
+  for (const auto& format : s.formats) languages.push_back(format.get());
+  std::ranges::sort(languages);
+  const auto [known, fresh] =
+      texts_.try_emplace({std::move(languages), s.min_length, s.max_length}, 0);
+  if (!fresh) return known->second;
+  const RuleId rule = builder_.add_rule("a string of a language");
+  known->second = rule;
+  const bool limited = s.min_length > 0 || s.max_length != kUnlimited;
+  if (limited) {
+    // Where all characters behind some are of one class, these are counted while the text is made.
+    INFER_TRY(const CharDfa characters, characters_of(s, CharDfa::all()));
+    const auto loop = characters.loop();
+    if (loop && s.max_length > loop->prefix && s.min_length <= kMaxLength) {
+      const auto behind = [&](uint64_t length) {
+        return static_cast<uint32_t>(length - std::min<uint64_t>(length, loop->prefix));
+      };
+      const RuleId counted = builder_.add_counted_rule(
+          "characters of a class", behind(s.min_length), behind(most_characters(s)));
+      emit_characters(graph(counted), RuleGraph::kStart, characters.states()[loop->state].edges,
+                      RuleGraph::kEnd);
+      emit_quoted(characters, rule, RuleGraph::kStart, RuleGraph::kEnd,
+                  StringLoop{loop->state, counted});
+      return rule;
+    }
+  }
+  INFER_TRY(const CharDfa language, language_of(s, CharDfa::all()));
+  emit_quoted(language, rule, RuleGraph::kStart, RuleGraph::kEnd);
+  return rule;
+}
+
+void SchemaCompiler::emit_quoted(const CharDfa& language, RuleId rule, uint32_t from, uint32_t to,
+                                 std::optional<StringLoop> loop) {
   RuleGraph& g = graph(rule);
   const uint32_t open = g.literal(from, "\"");
   const uint32_t closed = g.node();
-  emit_string_body(g, open, language, closed);
+  emit_string_body(g, open, language, closed, loop);
   g.byte(closed, '"', to);
 }
 
-Result<CharDfa> SchemaCompiler::language_of(const Shape& s, CharDfa base) {
+Result<CharDfa> SchemaCompiler::characters_of(const Shape& s, CharDfa base, bool uncounted) {
   const auto restrict_to = [&](const CharDfa& other, const char* keyword) -> Status {
     auto both = base.intersected(other, maker_.char_work());
     if (!both) return refused(keyword, both.error().message()).value();
@@ -168,19 +206,45 @@ Result<CharDfa> SchemaCompiler::language_of(const Shape& s, CharDfa base) {
     return {};
   };
   for (const auto& language : s.languages) INFER_CHECK_R(restrict_to(*language, "pattern"));
-  for (const auto& format : s.formats) INFER_CHECK_R(restrict_to(*format, "format"));
-  if (s.min_length == 0 && s.max_length == kUnlimited) return base;
+  for (const auto& format : s.formats) {
+    INFER_CHECK_R(
+        restrict_to(uncounted && format->uncounted ? *format->uncounted : format->all, "format"));
+  }
+  return base;
+}
+
+Result<CharDfa> SchemaCompiler::language_of(const Shape& s, CharDfa base) {
+  INFER_TRY(CharDfa characters, characters_of(s, base));
+  if ((s.min_length == 0 && s.max_length == kUnlimited) || characters.empty()) return characters;
+  const auto [least, most] = characters.lengths();
+  const bool short_enough =
+      s.max_length == kUnlimited || (most != CharDfa::kNoMaximum && most <= s.max_length);
+  if (least >= s.min_length && short_enough) return characters;
   // Less than what is allowed is written where the limit is beyond the states there may be.
   constexpr uint64_t kLongest = 1000;
   if (s.min_length > kLongest) return refused("minLength", "too large together with a pattern");
-  auto lengths = CharDfa::of_length(
-      static_cast<uint32_t>(s.min_length),
-      s.max_length == kUnlimited
+  const auto min = static_cast<uint32_t>(s.min_length);
+  uint32_t max =
+      short_enough
           ? CharDfa::kNoMaximum
-          : static_cast<uint32_t>(std::min(s.max_length, std::max(kLongest, s.min_length))));
-  if (!lengths) return lengths;
-  INFER_CHECK_R(restrict_to(*lengths, "minLength/maxLength"));
-  return base;
+          : static_cast<uint32_t>(std::min(s.max_length, std::max(kLongest, s.min_length)));
+  if (!short_enough &&
+      std::ranges::any_of(s.formats, [](const auto& f) { return f->uncounted.has_value(); })) {
+    max = std::min(max, std::max(FormatLanguage::kUncountedLength, min));
+    if (max <= FormatLanguage::kUncountedLength) {
+      INFER_TRY(characters, characters_of(s, std::move(base), true));
+    }
+  }
+  while (true) {
+    INFER_TRY(const CharDfa lengths, CharDfa::of_length(min, max));
+    auto both = characters.intersected(lengths, maker_.char_work());
+    if (both) return both;
+    const uint32_t next = max / 4 * 3;
+    if (max == CharDfa::kNoMaximum || maker_.char_work().left < 0 || next < std::max(min, least)) {
+      return refused("minLength/maxLength", both.error().message());
+    }
+    max = next;
+  }
 }
 
 Result<std::shared_ptr<const CompiledGrammar>> compile_json_schema(std::string_view json) {

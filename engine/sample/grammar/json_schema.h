@@ -11,12 +11,12 @@
 //    once.
 //
 // Supported: boolean schemas, type, enum, const; minimum, maximum, exclusive…, multipleOf (whole
-// numbers); minLength, maxLength, pattern, format; items, prefixItems, minItems, maxItems, contains
-// (only one, alone), uniqueItems (up to one item); properties, required, additionalProperties,
-// patternProperties, propertyNames, minProperties, maxProperties, dependentRequired,
-// dependentSchemas; $ref within the document (also recursive), $defs, $anchor; allOf, anyOf; oneOf
-// if its branches exclude each other or can be negated; `not` and if/then/else if the schema can be
-// negated.
+// numbers); minLength, maxLength, pattern, format; items, prefixItems (in older drafts
+// additionalItems, items), minItems, maxItems, contains (only one, alone), uniqueItems (up to one
+// item); properties, required, additionalProperties, patternProperties, propertyNames,
+// minProperties, maxProperties, dependentRequired, dependentSchemas, dependencies; $ref within the
+// document (also recursive), $defs, $anchor; allOf, anyOf; oneOf if its branches exclude each other
+// or can be negated; `not` and if/then/else if the schema can be negated.
 //
 // Refused: references to other documents, $dynamicRef, unevaluatedItems and unevaluatedProperties
 // together with other applicators, and schemas beyond the limits. Other keywords are ignored, as

@@ -121,12 +121,15 @@ class MagnitudeGraph {
  public:
   MagnitudeGraph(RuleGraph& graph, uint32_t to, const NumberSpec& spec,
                  const NumberSpec::Bound& low, const std::optional<NumberSpec::Bound>& high)
-      : graph_(graph), to_(to), spec_(spec), low_(low), high_(high) {}
+      : graph_(graph), to_(to), spec_(spec), low_(low), high_(high) {
+    if (spec.fractions || spec.multiple_of != 1) return;
+    size_t most = std::max<size_t>(kMaxWholeDigits, low.value.whole.size());
+    if (high) most = std::max(most, high->value.whole.size());
+    most_digits_ = static_cast<uint32_t>(std::min<size_t>(most, kMaxBoundDigits));
+  }
 
   bool emit(uint32_t from) {
-    if (low_.value.whole.size() > kMaxWholeDigits || spec_.multiple_of > kMaxNumberNodes) {
-      return false;
-    }
+    if (low_.value.whole.size() > most_digits_ || spec_.multiple_of > kMaxNumberNodes) return false;
     ids_.emplace(Key{}, from);
     pending_.push_back({Key{}, from});
     while (!pending_.empty()) {
@@ -195,8 +198,7 @@ class MagnitudeGraph {
       if (high_) next.high = whole_order(key, key.high, high_->value);
       graph_.byte(node, '.', node_of(next));
     }
-    const uint32_t limit = spec_.fractions ? kMaxBoundedDigits : kMaxWholeDigits;
-    if (key.whole + key.fraction >= static_cast<int>(limit) || (key.zero && !key.point)) return;
+    if (uint32_t{key.whole} + key.fraction >= most_digits_ || (key.zero && !key.point)) return;
     for (char digit = '0'; digit <= '9'; ++digit) {
       Key next = key;
       if (key.point) {
@@ -221,6 +223,7 @@ class MagnitudeGraph {
   const NumberSpec& spec_;
   const NumberSpec::Bound& low_;
   const std::optional<NumberSpec::Bound>& high_;
+  uint32_t most_digits_ = kMaxBoundedDigits;
   std::map<Key, uint32_t> ids_;
   std::vector<std::pair<Key, uint32_t>> pending_;
 };
@@ -349,13 +352,25 @@ void emit_character(RuleGraph& graph, uint32_t from, uint32_t to) {
   emit_code(graph, code, to);
 }
 
-void emit_string_body(RuleGraph& graph, uint32_t from, const CharDfa& characters, uint32_t to) {
+void emit_characters(RuleGraph& graph, uint32_t from, const std::vector<CharDfa::Edge>& edges,
+                     uint32_t to) {
+  std::vector<CodePointRange> ranges;
+  for (const CharDfa::Edge& e : edges) ranges.push_back({e.first, e.last});
+  NeededEscapes(graph).emit(from, CodePointSet(std::move(ranges)), to);
+}
+
+void emit_string_body(RuleGraph& graph, uint32_t from, const CharDfa& characters, uint32_t to,
+                      std::optional<StringLoop> loop) {
   NeededEscapes needed(graph);
   std::vector<uint32_t> nodes;
   for (size_t i = 0; i < characters.states().size(); ++i) nodes.push_back(graph.node());
   graph.epsilon(from, nodes[0]);
   for (size_t i = 0; i < nodes.size(); ++i) {
     const CharDfa::State& state = characters.states()[i];
+    if (loop && i == loop->state) {
+      graph.call(nodes[i], loop->rule, to);
+      continue;
+    }
     if (state.is_final) graph.epsilon(nodes[i], to);
     std::map<uint32_t, std::vector<CodePointRange>> by_target;
     for (const CharDfa::Edge& e : state.edges) by_target[e.target].push_back({e.first, e.last});

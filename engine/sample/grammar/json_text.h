@@ -41,10 +41,12 @@ struct NumberSpec {
   uint64_t multiple_of = 1;  ///< if not 1: only integers
 };
 
-/// Most digits of a number: before the point, after the point, and in both together. The last limit
-/// holds if there is a bound or integers are not allowed: reading the number as a double then never
-/// rounds it beyond the bound or to an integer.
-inline constexpr uint32_t kMaxWholeDigits = 16;
+/// Most digits of a number: before the point (as 64 bits hold them), after the point, and in both
+/// together. The last limit holds if fractions are allowed and there is a bound, or integers are
+/// not allowed: reading the number as a double then never rounds it beyond the bound or to an
+/// integer. Integers have as many digits as their bounds if these have more, up to kMaxBoundDigits.
+inline constexpr uint32_t kMaxWholeDigits = 19;
+inline constexpr uint32_t kMaxBoundDigits = 60;
 inline constexpr uint32_t kMaxFractionDigits = 16;
 inline constexpr uint32_t kMaxBoundedDigits = 15;
 
@@ -53,8 +55,18 @@ bool emit_number(RuleGraph& graph, uint32_t from, const NumberSpec& spec, uint32
 
 /// One character of a string, plain or escaped.
 void emit_character(RuleGraph& graph, uint32_t from, uint32_t to);
+/// One character of these edges, whose targets do not count, escaped where it has to be.
+void emit_characters(RuleGraph& graph, uint32_t from, const std::vector<CharDfa::Edge>& edges,
+                     uint32_t to);
+/// Stands for all characters that are read in a state of an automaton, which has no edges but to
+/// itself.
+struct StringLoop {
+  uint32_t state;
+  uint32_t rule;
+};
 /// The characters of a string, between the quotes; the automaton says which are allowed.
-void emit_string_body(RuleGraph& graph, uint32_t from, const CharDfa& characters, uint32_t to);
+void emit_string_body(RuleGraph& graph, uint32_t from, const CharDfa& characters, uint32_t to,
+                      std::optional<StringLoop> loop = {});
 /// A colon and the value that the rule reads, to the end of the graph.
 void emit_colon(RuleGraph& graph, uint32_t from, uint32_t value);
 /// The white space allowed after , { [ and before } ].

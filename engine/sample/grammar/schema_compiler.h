@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -37,10 +38,18 @@ class SchemaCompiler {
   Status emit_object(const Shape& s, RuleId rule);
 
   /// A string in quotes whose characters the automaton reads.
-  void emit_quoted(const CharDfa& language, RuleId rule, uint32_t from, uint32_t to);
+  void emit_quoted(const CharDfa& language, RuleId rule, uint32_t from, uint32_t to,
+                   std::optional<StringLoop> loop = {});
+  /// Reads strings of these languages and lengths, in quotes; made once.
+  Result<RuleId> text_of(const Shape& s);
   /// `base` with what the shape says of strings.
   Result<CharDfa> language_of(const Shape& s, CharDfa base);
+  /// `base` with the languages of the shape, of any length.
+  Result<CharDfa> characters_of(const Shape& s, CharDfa base, bool uncounted = false);
   Status most_items(const Shape& s, size_t prefix, uint64_t& most);
+
+  /// Languages, and the limits of the length.
+  using TextKey = std::tuple<std::vector<const void*>, uint64_t, uint64_t>;
 
   struct Members {
     bool possible = true;  ///< false: a required one is not
@@ -59,6 +68,7 @@ class SchemaCompiler {
   std::map<Conjunction, RuleId> values_;
   std::vector<std::pair<Conjunction, RuleId>> pending_;
   NodeId at_ = 0;  ///< for messages
+  std::map<TextKey, RuleId> texts_;
   RuleId space_ = 0, text_ = 0;
   RuleId numbers_[2] = {};  ///< without and with fractions
 };

@@ -11,13 +11,14 @@ namespace {
 
 /// Refused wherever they stand: validation that is not made here, and keywords of other drafts that
 /// a reader of the schema may believe to be in force.
-constexpr std::string_view kRefused[] = {"$dynamicRef",  "$recursiveRef", "maxContains",
-                                         "dependencies", "extends",       "additionalItems",
-                                         "disallow",     "divisibleBy"};
+constexpr std::string_view kRefused[] = {"$dynamicRef", "$recursiveRef", "maxContains",
+                                         "extends",     "disallow",      "divisibleBy"};
 
 /// Apply other schemas to the same value, so that unevaluated… depends on them.
 constexpr std::string_view kApplicators[] = {
-    "$ref", "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "contains"};
+    "$ref",        "allOf", "anyOf", "oneOf",    "not",
+    "if",          "then",  "else",  "contains", "dependentSchemas",
+    "dependencies"};
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -187,12 +188,17 @@ Status KeywordReader::read_count(const char* keyword, uint64_t& out) {
 Status KeywordReader::read_language(const Json& pattern, std::string_view keyword,
                                     std::shared_ptr<const CharDfa>& out) {
   if (!pattern.is_string()) return invalid(keyword, "not a string").value();
-  Result<CharDfa> dfa = compile_regex(pattern.get_ref<const std::string&>(), maker_.char_work());
-  if (!dfa) {
-    return maker_.document_.failure(dfa.error().code(), schema_, keyword, dfa.error().message())
-        .value();
+  const auto& text = pattern.get_ref<const std::string&>();
+  auto& known = maker_.patterns_[text];
+  if (!known) {
+    Result<CharDfa> dfa = compile_regex(text, maker_.char_work());
+    if (!dfa) {
+      return maker_.document_.failure(dfa.error().code(), schema_, keyword, dfa.error().message())
+          .value();
+    }
+    known = std::make_shared<const CharDfa>(*std::move(dfa));
   }
-  out = std::make_shared<const CharDfa>(*std::move(dfa));
+  out = known;
   return {};
 }
 
@@ -212,8 +218,12 @@ Status KeywordReader::read_strings() {
       return refused("format", "the format " + name + " is not supported").value();
     case FormatKind::known: break;
   }
-  INFER_TRY_S(CharDfa language, format_language(name, maker_.char_work()));
-  base_.formats.push_back(std::make_shared<const CharDfa>(std::move(language)));
+  auto& known = maker_.formats_[name];
+  if (!known) {
+    INFER_TRY_S(FormatLanguage language, format_language(name, maker_.char_work()));
+    known = std::make_shared<const FormatLanguage>(std::move(language));
+  }
+  base_.formats.push_back(known);
   return {};
 }
 
@@ -235,9 +245,15 @@ Status KeywordReader::read_arrays() {
   INFER_CHECK(read_schemas("prefixItems", part.prefix));
   if (const Json* items = find("items"); items != nullptr) {
     if (items->is_array()) {
-      return invalid("items", "an array of schemas; prefixItems is its name in this draft").value();
+      // What drafts up to 2019-09 call prefixItems and items.
+      if (!part.prefix.empty()) return invalid("items", "an array beside prefixItems").value();
+      INFER_CHECK(read_schemas("items", part.prefix));
+      if (const Json* more = find("additionalItems"); more != nullptr) {
+        part.items = maker_.document_.child(schema_, *more, "additionalItems");
+      }
+    } else {
+      part.items = maker_.document_.child(schema_, *items, "items");
     }
-    part.items = maker_.document_.child(schema_, *items, "items");
   }
   if (!part.prefix.empty() || part.items != kNoNode) {
     base_.arrays.push_back(std::make_shared<const ArrayPart>(std::move(part)));
@@ -261,12 +277,14 @@ Status KeywordReader::read_objects() {
   ObjectPart part;
   if (const Json* properties = find("properties"); properties != nullptr) {
     if (!properties->is_object()) return invalid("properties", "not an object").value();
+    part.lists = true;
     for (const auto& [name, schema] : properties->items()) {
       part.add(name, maker_.document_.child(schema_, schema, "properties", name));
     }
   }
   if (const Json* patterns = find("patternProperties"); patterns != nullptr) {
     if (!patterns->is_object()) return invalid("patternProperties", "not an object").value();
+    part.lists = true;
     for (const auto& [pattern, schema] : patterns->items()) {
       ObjectPart::Pattern one;
       one.schema = maker_.document_.child(schema_, schema, "patternProperties", pattern);
@@ -277,7 +295,7 @@ Status KeywordReader::read_objects() {
   if (const Json* additional = find("additionalProperties"); additional != nullptr) {
     part.additional = maker_.document_.child(schema_, *additional, "additionalProperties");
   }
-  if (!part.properties.empty() || !part.patterns.empty() || part.additional != kNoNode) {
+  if (part.lists || part.additional != kNoNode) {
     base_.objects.push_back(std::make_shared<const ObjectPart>(std::move(part)));
   }
   if (const Json* names = find("propertyNames"); names != nullptr) {
@@ -455,7 +473,8 @@ Status KeywordReader::apply_condition() {
 }
 
 Status KeywordReader::apply_dependents() {
-  for (const char* keyword : {"dependentRequired", "dependentSchemas"}) {
+  // Drafts up to 7 have both in `dependencies`.
+  for (const char* keyword : {"dependentRequired", "dependentSchemas", "dependencies"}) {
     const Json* dependents = find(keyword);
     if (dependents == nullptr) continue;
     if (!dependents->is_object()) return invalid(keyword, "not an object").value();
@@ -465,7 +484,8 @@ Status KeywordReader::apply_dependents() {
       either[0].absent.insert(name);
       either[1].types = kObject;
       either[1].required.push_back(name);
-      if (std::string_view(keyword) == "dependentSchemas") {
+      if (std::string_view(keyword) == "dependentSchemas" ||
+          (std::string_view(keyword) == "dependencies" && !needed.is_array())) {
         const NodeId inner = maker_.document_.child(schema_, needed, keyword, name);
         INFER_TRY_S(const Shapes shapes, maker_.shapes(inner));
         INFER_TRY_S(Shapes with, maker_.intersect({either[1]}, shapes, schema_));

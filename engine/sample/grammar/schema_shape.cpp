@@ -296,7 +296,7 @@ bool ShapeMaker::allows_other_members(const Shape& shape) {
   bool listed = false;
   bool said = false;
   for (const auto& part : shape.objects) {
-    listed = listed || !part->properties.empty() || !part->patterns.empty();
+    listed = listed || part->lists;
     said = said || part->additional != kNoNode;
   }
   return said || !listed;
@@ -347,7 +347,9 @@ Result<bool> ShapeMaker::allows_other(const Shape& s, const Json& value) {
     const uint64_t length = code_points(text);
     const auto matches = [&](const auto& dfa) { return dfa->matches(text); };
     return length >= s.min_length && length <= s.max_length &&
-           std::ranges::all_of(s.languages, matches) && std::ranges::all_of(s.formats, matches);
+           std::ranges::all_of(s.languages, matches) &&
+           std::ranges::all_of(s.formats,
+                               [&](const auto& format) { return format->all.matches(text); });
   }
   if (value.is_array()) {
     if (value.size() < s.min_items || value.size() > s.max_items) return false;

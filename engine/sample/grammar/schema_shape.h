@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine/sample/grammar/char_dfa.h"
+#include "engine/sample/grammar/json_format.h"
 #include "engine/sample/grammar/json_text.h"
 #include "engine/sample/grammar/schema_document.h"
 #include "engine/sample/grammar/schema_values.h"
@@ -54,9 +55,11 @@ struct ObjectPart {
   std::vector<std::pair<std::string_view, NodeId>> properties;
   std::map<std::string_view, NodeId> by_name;
   std::vector<Pattern> patterns;
+  bool lists = false;  ///< `properties` or `patternProperties` is there, if only an empty one
   NodeId additional = kNoNode;
 
   void add(std::string_view name, NodeId schema) {
+    lists = true;
     properties.emplace_back(name, schema);
     by_name.emplace(name, schema);
   }
@@ -73,7 +76,7 @@ struct Shape {
   std::vector<std::shared_ptr<const CharDfa>> languages;
   /// By `format`: a validator may take these for annotations, so what is said of exclusion must not
   /// rely on them.
-  std::vector<std::shared_ptr<const CharDfa>> formats;
+  std::vector<std::shared_ptr<const FormatLanguage>> formats;
   uint64_t min_length = 0, max_length = kUnlimited;
 
   std::vector<std::shared_ptr<const ArrayPart>> arrays;
@@ -161,6 +164,8 @@ class ShapeMaker {
   LeftOut left_out_;
   uint64_t work_ = 0;
   CharWork char_work_{16'000'000};
+  std::map<std::string, std::shared_ptr<const CharDfa>> patterns_;  ///< by their texts
+  std::map<std::string, std::shared_ptr<const FormatLanguage>> formats_;
 };
 
 }  // namespace infer

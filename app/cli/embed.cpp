@@ -205,7 +205,10 @@ int run_embed(EmbedArgs& args) {
     }
     return kExitOk;
   }
-  print_embeddings(made, texts.json, texts.model.load.pooling == "none");
+  // The model's file may ask for a vector for each token, too.
+  const bool of_tokens = texts.model.load.pooling == "none" ||
+                         made.begins.back() != static_cast<int64_t>(made.begins.size()) - 1;
+  print_embeddings(made, texts.json, of_tokens);
   return kExitOk;
 }
 

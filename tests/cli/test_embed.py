@@ -222,6 +222,18 @@ def test_a_gguf_file_with_a_wrong_pooling(tmp_path):
         fails(3, "embed", "-m", file, "-f", "-", stdin=b"cat", says=says)
 
 
+def test_a_gguf_file_that_asks_for_vectors_of_tokens(tmp_path):
+    data = (DATA / "jina-bert-v2" / "model.gguf").read_bytes()
+    key = b"jina-bert-v2.pooling_type"
+    at = data.index(key) + len(key) + 4
+    file = tmp_path / "model.gguf"
+    file.write_bytes(data[:at] + struct.pack("<I", 0) + data[at + 4:])
+    texts = ["the cat", "a"]
+    of_tokens = embed(file, texts)["embeddings"]
+    assert len(of_tokens) == 2 and all(isinstance(vector, list) for text in of_tokens for vector in text)
+    assert of_tokens == embed(file, texts, "--pooling", "none")["embeddings"]
+
+
 @pytest.mark.parametrize("name", ["bert-mean", "bert-rank", "gemma-embedding"])
 def test_planned_memory_is_used(name):
     done = infer("plan", "-m", path_of(name), "--check", "--json")

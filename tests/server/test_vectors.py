@@ -149,6 +149,19 @@ def test_models_of_another_kind(service, encoder, reranker):
     assert (status, error["param"]) == (400, "model") and "vectors" in error["message"]
 
 
+def test_a_file_that_asks_for_vectors_of_tokens(start, tmp_path):
+    data = (DATA / "jina-bert-v2" / "model.gguf").read_bytes()
+    key = b"jina-bert-v2.pooling_type"
+    at = data.index(key) + len(key) + 4
+    file = tmp_path / "model.gguf"
+    file.write_bytes(data[:at] + struct.pack("<I", 0) + data[at + 4:])
+    service = start("-m", file)
+    for path in ("/v1/embeddings", "/api/embed"):
+        status, error = service.error(path, {"input": ["the cat", "a"]})
+        assert status == 400 and "--pooling" in str(error)
+    assert len(vectors_of(start("-m", file, "--pooling", "mean"), input=["the cat", "a"])) == 2
+
+
 def test_vectors_of_a_model_that_generates(start):
     service = start("--embeddings", "--pooling", "mean", "-t", "2")
     cat, kitten = vectors_of(service, input=["The cat sat down.", "The cat sat down!"])

@@ -4,6 +4,7 @@
 #include "chat/images.h"
 #include "server/api/api.h"
 #include "server/api/chat_messages.h"
+#include "server/api/constraint_fields.h"
 #include "server/api/openai_format.h"
 #include "server/api/sampling_fields.h"
 
@@ -295,6 +296,21 @@ class MessageSink final : public CompletionSink {
   bool begun_ = false;
 };
 
+/// `output_config.format`, or `output_format` as it was called before.
+void read_output_format(Fields& fields, CompletionRequest& request) {
+  const auto read = [&](Fields& holder, const char* name) {
+    const Json* format = holder.object(name);
+    if (format == nullptr) return;
+    Fields described(*format, holder.path_of(name));
+    read_described_format(described, request);
+  };
+  read(fields, "output_format");
+  const Json* config = fields.object("output_config");
+  if (config == nullptr) return;
+  Fields inner(*config, fields.path_of("output_config"));
+  read(inner, "format");
+}
+
 }  // namespace
 
 void messages(const Call& call) {
@@ -307,6 +323,7 @@ void messages(const Call& call) {
   if (!most) fields.wrong("max_tokens", "a whole number");
   request.options.max_tokens = static_cast<int32_t>(*most);
   read_generation(fields, *call.model, request);
+  read_output_format(fields, request);
   request.options.stop = fields.texts("stop_sequences", kMostStops);
   std::erase(request.options.stop, "");
   const Json conversation = conversation_of(fields, request.one_call);

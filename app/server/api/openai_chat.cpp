@@ -24,6 +24,8 @@ ChatRequest read_chat_request(const Call& call) {
       options.max_tokens = static_cast<int32_t>(*most);
     }
   }
+  fields.refuse("functions", "give functions as tools");
+  fields.refuse("function_call", "give it as tool_choice");
   const auto top = fields.integer("top_logprobs", 0, kMostLogprobs);
   if (fields.boolean("logprobs").value_or(false)) {
     options.logprobs = static_cast<int32_t>(top.value_or(0));

@@ -1,16 +1,19 @@
 // OpenAI's POST /v1/responses. Nothing is kept between requests: a conversation comes whole.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "server/api/api.h"
 #include "server/api/chat_messages.h"
+#include "server/api/constraint_fields.h"
 #include "server/api/openai_format.h"
 #include "server/api/sampling_fields.h"
-#include "server/api/schema_fields.h"
 
 namespace infer::server {
 namespace {
 
 constexpr size_t kMostItems = 100'000;
+constexpr size_t kMostIncluded = 100;
 
 /// The message that an item of an answer belongs to: reasoning, texts and calls that follow each
 /// other are one answer.
@@ -168,16 +171,7 @@ void read_text_format(Fields& fields, CompletionRequest& request) {
   const Json* format = inner.object("format");
   if (format == nullptr) return;
   Fields described(*format, "text.format");
-  const std::string type = described.text("type").value_or("text");
-  if (type == "json_object") {
-    hold_to_schema("text.format.type", {{"type", "object"}}, request);
-  } else if (type == "json_schema") {
-    const Json* schema = described.schema("schema");
-    if (schema == nullptr) described.wrong("schema", "a JSON schema");
-    hold_to_schema("text.format.schema", *schema, request);
-  } else if (type != "text") {
-    described.wrong("type", "text, json_object or json_schema");
-  }
+  read_described_format(described, request);
 }
 
 class ResponseSink final : public CompletionSink {
@@ -329,6 +323,14 @@ void responses(const Call& call) {
   fields.refuse("previous_response_id", "responses are not kept; send the whole conversation");
   fields.refuse("conversation", "conversations are not kept; send the whole one");
   fields.refuse("prompt", "prompts are not kept; send the input itself");
+  const std::vector<std::string> include = fields.texts("include", kMostIncluded);
+  if (std::ranges::find(include, "message.output_text.logprobs") != include.end()) {
+    fields.refuse("include", "log-probabilities are not in responses; ask for a chat completion");
+  }
+  if (fields.integer("top_logprobs", 0, INT32_MAX).value_or(0) > 0) {
+    fields.refuse("top_logprobs",
+                  "log-probabilities are not in responses; ask for a chat completion");
+  }
   if (fields.boolean("background").value_or(false)) fields.wrong("background", "false");
   CompletionRequest request;
   const bool stream = fields.boolean("stream").value_or(false);
@@ -341,8 +343,7 @@ void responses(const Call& call) {
   Fields translated(conversation);
   read_chat(call, translated, request);
   request.one_call = !fields.boolean("parallel_tool_calls").value_or(true);
-  for (const char* unused :
-       {"store", "metadata", "user", "truncation", "include", "service_tier"}) {
+  for (const char* unused : {"store", "metadata", "user", "truncation", "service_tier"}) {
     fields.ignore(unused);
   }
   const auto same = [&](const char* name, Json absent) {

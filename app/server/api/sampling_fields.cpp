@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "server/api/adapters.h"
-#include "server/api/schema_fields.h"
+#include "server/api/constraint_fields.h"
 
 namespace infer::server {
 namespace {
@@ -83,30 +83,6 @@ void read_biases(Fields& fields, const Engine& engine, SamplingOptions& sampling
   }
 }
 
-/// {"type": "json_schema", "json_schema": {"schema": {…}}} and its shorter kin.
-void read_format(Fields& fields, CompletionRequest& request) {
-  const Json* format = fields.object("response_format");
-  if (format == nullptr) return;
-  Fields inner(*format, fields.path_of("response_format"));
-  const std::string type = inner.text("type").value_or("text");
-  if (type == "text") return;
-  if (type == "json_object" && !inner.has("schema")) {
-    return hold_to_schema(inner.path_of("type"), {{"type", "object"}}, request);
-  }
-  if (type != "json_object" && type != "json_schema") {
-    inner.wrong("type", "text, json_object or json_schema");
-  }
-  const Json* schema = inner.schema("schema");
-  std::string path = inner.path_of("schema");
-  if (const Json* named = inner.object("json_schema"); named != nullptr) {
-    Fields description(*named, inner.path_of("json_schema"));
-    schema = description.schema("schema");
-    path = description.path_of("schema");
-  }
-  if (schema == nullptr) inner.wrong("json_schema", "an object with a schema");
-  hold_to_schema(path, *schema, request);
-}
-
 }  // namespace
 
 void read_generation(Fields& fields, const ServedModel& model, CompletionRequest& request) {
@@ -123,14 +99,7 @@ void read_generation(Fields& fields, const ServedModel& model, CompletionRequest
   read_biases(fields, model.engine(), options.sampling);
   options.stop = fields.texts("stop", kMostStops);
   std::erase(options.stop, "");
-  read_format(fields, request);
-  if (const Json* schema = fields.schema("json_schema")) {
-    hold_to_schema(fields.path_of("json_schema"), *schema, request);
-  }
-  if (const auto grammar = fields.text("grammar"); grammar && *grammar != "") {
-    options.grammar = *grammar;
-    request.constraint_field = fields.path_of("grammar");
-  }
+  read_constraints(fields, request);
   if (const auto ignore = fields.boolean("ignore_eos")) options.ignore_end = *ignore;
   if (const auto draft = fields.integer("draft_tokens", -1, 32)) {
     options.draft_tokens = static_cast<int32_t>(*draft);

@@ -52,19 +52,23 @@ void hold_to_schema(const std::string& field, const Json& schema, CompletionRequ
   request.constraint_field = field;
 }
 
-void move_references(Json& schema, const std::string& at) {
+void move_references(Json& schema, const std::string& at, const std::string& id) {
   if (schema.is_array()) {
-    for (Json& part : schema) move_references(part, at);
+    for (Json& part : schema) move_references(part, at, id);
   }
   if (!schema.is_object()) return;
   for (auto& [key, value] : schema.items()) {
     if (std::ranges::find(kValues, key) != kValues.end()) continue;
     if (std::ranges::find(kNamed, key) != kNamed.end() && value.is_object()) {
-      for (auto& [name, named] : value.items()) move_references(named, at);
+      for (auto& [name, named] : value.items()) move_references(named, at, id);
     } else if (key != "$ref" || !value.is_string()) {
-      move_references(value, at);
-    } else if (const auto to = value.get<std::string>(); to == "#" || to.starts_with("#/")) {
-      value = "#" + at + to.substr(1);
+      move_references(value, at, id);
+    } else {
+      auto to = value.get<std::string>();
+      if (!id.empty() && (to == id || to.starts_with(id + "#"))) to.erase(0, id.size());
+      if (to.empty() || to == "#" || to.starts_with("#/")) {
+        value = "#" + at + (to.empty() ? "" : to.substr(1));
+      }
     }
   }
 }

@@ -13,7 +13,7 @@ namespace infer::server {
 void hold_to_schema(const std::string& field, const Json& schema, CompletionRequest& request);
 
 /// Makes the references of a schema that is part of another one refer to the same places there.
-/// `at`: where it is, as a JSON pointer behind "#".
-void move_references(Json& schema, const std::string& at);
+/// `at`: where it is, as a JSON pointer behind "#". `id`: its own name, if it has one.
+void move_references(Json& schema, const std::string& at, const std::string& id);
 
 }  // namespace infer::server

@@ -15,7 +15,8 @@ constexpr size_t kMostAllowed = 1000;
 /// What the arguments of a function have to be: an object, whether its schema says so or not.
 Json arguments_schema(const Json& function) {
   const auto found = function.find("parameters");
-  Json schema = found != function.end() && found->is_object() ? *found : Json::object();
+  Json schema =
+      found != function.end() && found->is_object() ? *found : Json{{"properties", Json::object()}};
   schema["type"] = "object";
   return schema;
 }
@@ -109,7 +110,10 @@ void force_tool(Fields& fields, const ToolChoice& choice, const Json& tools,
   for (const Json& tool : tools) {
     const Json& function = tool["function"];
     Json arguments = arguments_schema(function);
-    move_references(arguments, fmt::format("/anyOf/{}/properties/arguments", any.size()));
+    const Json id = arguments.value("$id", Json());
+    arguments.erase("$id");
+    move_references(arguments, fmt::format("/anyOf/{}/properties/arguments", any.size()),
+                    id.is_string() ? id.get<std::string>() : "");
     any.push_back({{"type", "object"},
                    {"properties",
                     {{"name", {{"const", function["name"]}}}, {"arguments", std::move(arguments)}}},

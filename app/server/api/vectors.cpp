@@ -82,6 +82,7 @@ void embed(const Call& call, std::vector<std::string> texts, const EmbedOptions&
                               call.model->name()),
                   "model");
   }
+  const auto count = static_cast<int64_t>(texts.size());
   compute_beside(
       call,
       [model = call.model, texts = std::move(texts), options](auto progress) {
@@ -89,7 +90,18 @@ void embed(const Call& call, std::vector<std::string> texts, const EmbedOptions&
         watched.progress = progress;
         return model->engine().embed(texts, watched);
       },
-      std::move(answer));
+      [model = call.model, answer = std::move(answer), count](const Embeddings& made) {
+        if (made.begins.back() != count) {
+          throw Problem(
+              400,
+              fmt::format(
+                  "{} makes a vector for each token, as its file says: start the server with "
+                  "--pooling and mean, cls or last",
+                  model->name()),
+              "model");
+        }
+        answer(made);
+      });
 }
 
 void rerank(const Call& call, std::string query, std::vector<std::string> texts,

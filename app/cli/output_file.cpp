@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -51,7 +52,14 @@ fs::path target_of(const std::string& path) {
   return failed ? fs::path(path) : target;
 }
 
-/// Whether `file` is the input, lies in it, or is another part of the split model it belongs to.
+/// Whether models in a folder are read from such a file.
+bool is_of_checkpoint(const fs::path& file) {
+  constexpr std::string_view kEndings[] = {".safetensors", ".json", ".jinja", ".model"};
+  return std::ranges::find(kEndings, file.extension().string()) != std::end(kEndings);
+}
+
+/// Whether `file` is the input, a part of the model in that folder, or another part of the split
+/// model it belongs to.
 bool is_part_of(const fs::path& file, const std::string& given) {
   const std::string input = bundle::file_of(given);
   std::error_code failed;
@@ -63,7 +71,8 @@ bool is_part_of(const fs::path& file, const std::string& given) {
   fs::path beside = folder ? fs::path(input) : fs::path(input).parent_path();
   if (beside.empty()) beside = ".";
   for (fs::directory_iterator at(beside, failed), end; !failed && at != end; at.increment(failed)) {
-    const bool part = folder || split_name(at->path().filename().string()) == split;
+    const bool part =
+        folder ? is_of_checkpoint(at->path()) : split_name(at->path().filename().string()) == split;
     std::error_code ignored;
     if (part && fs::equivalent(file, at->path(), ignored)) return true;
   }

@@ -14,6 +14,7 @@
 #include "engine/jobs/bench_profile.h"
 #include "engine/jobs/known_ceilings.h"
 #include "engine/session/engine_impl.h"
+#include "engine/session/guarded.h"
 #include "infer/energy.hpp"
 #include "infer/jobs.hpp"
 
@@ -220,11 +221,15 @@ class Watch {
     if (cancelled_) return error(StatusCode::cancelled, "the benchmark was cancelled");
     return {};
   }
+  /// How the benchmark ended: by what the callback threw, if that cancelled it.
+  Status ended(Status status) const {
+    return status.code() == StatusCode::cancelled && !thrown_.ok() ? thrown_ : std::move(status);
+  }
 
  private:
   void run(const std::stop_token& end) {
     while (!end.stop_requested()) {
-      if (!tell()) cancelled_ = true;
+      if (!cancelled_ && !call_back(thrown_, [&] { return progress_(share()); })) cancelled_ = true;
       // A cancel between two calls has no effect, hence again.
       if (cancelled_) {
         for (Bench& bench : benches_) bench.cancel();
@@ -233,13 +238,8 @@ class Watch {
     }
   }
 
-  bool tell() {
-    const double share = static_cast<double>(done_) / static_cast<double>(measurements_);
-    try {
-      return progress_(std::min(share, 1.0));
-    } catch (...) {
-      return false;
-    }
+  double share() const {
+    return std::min(static_cast<double>(done_) / static_cast<double>(measurements_), 1.0);
   }
 
   static constexpr std::chrono::milliseconds kWatched{50};
@@ -247,6 +247,7 @@ class Watch {
   std::vector<Bench>& benches_;
   const size_t measurements_;
   std::atomic<size_t> done_{0};
+  Status thrown_;  ///< written before `cancelled_` is set
   std::atomic<bool> cancelled_{false};
   std::jthread thread_;  // the last member: it uses the others
 };
@@ -454,7 +455,7 @@ Result<BenchReport> run_bench(const std::vector<std::string>& paths, const Bench
       tests.size() * benches.size() * (static_cast<size_t>(options.repeats) + 1);
   Watch watch(options.progress, benches, measurements);
   for (const Test& test : tests) {
-    INFER_CHECK_R(run_test(test, options, meter, benches, report.results, watch));
+    INFER_CHECK_R(watch.ended(run_test(test, options, meter, benches, report.results, watch)));
     if (!options.profile && !options.trace) continue;
     for (size_t m = 0; m < benches.size(); ++m) {
       INFER_TRY(StepRecorder recorder, record(test, benches[m]));

@@ -11,6 +11,7 @@
 #include "engine/model/open_weights.h"
 #include "engine/plan/planner.h"
 #include "engine/session/engine_impl.h"
+#include "engine/session/guarded.h"
 #include "infer/jobs.hpp"
 
 namespace infer {
@@ -37,7 +38,7 @@ Status check_model(const WeightSource& source) {
 }
 
 Status write_weight(const WeightSource& source, const Weight& weight, WeightSink& sink,
-                    std::vector<std::byte>& buffer, const std::function<bool(int64_t)>& advance) {
+                    std::vector<std::byte>& buffer, const std::function<Status(int64_t)>& advance) {
   const int64_t bytes = weight.desc.extent_bytes();
   buffer.resize(static_cast<size_t>(std::min(bytes, kStretch)));
   for (int64_t at = 0; at < bytes;) {
@@ -45,9 +46,7 @@ Status write_weight(const WeightSource& source, const Weight& weight, WeightSink
     INFER_CHECK(source.read(weight.place, static_cast<uint64_t>(at), part));
     INFER_CHECK(sink.write(part));
     at += static_cast<int64_t>(part.size());
-    if (!advance(static_cast<int64_t>(part.size()))) {
-      return error(StatusCode::cancelled, "cancelled");
-    }
+    INFER_CHECK(advance(static_cast<int64_t>(part.size())));
   }
   return {};
 }
@@ -61,7 +60,7 @@ Result<ConvertReport> run_convert(const std::string& model, const std::string& o
                 "{}: expected a Hugging Face directory, with a config.json and safetensors files",
                 model);
   }
-  INFER_CHECK_R(check_output(model, output));
+  INFER_CHECK_R(check_output({model}, output));
   INFER_CHECK_R(check_model(*source));
 
   INFER_TRY(const Metadata metadata, model_metadata(*source));
@@ -85,8 +84,7 @@ Result<ConvertReport> run_convert(const std::string& model, const std::string& o
   int64_t done = 0;
   const auto advance = [&](int64_t bytes) {
     done += bytes;
-    return !options.progress ||
-           options.progress(static_cast<double>(done) / static_cast<double>(report.bytes));
+    return tell(options.progress, static_cast<double>(done) / static_cast<double>(report.bytes));
   };
   for (const Weight& weight : source->weights()) {
     INFER_CHECK_R(write_weight(*source, weight, *sink, buffer, advance));

@@ -5,7 +5,9 @@
 
 #include "engine/core/checked.h"
 #include "engine/jobs/importance.h"
+#include "engine/jobs/output_check.h"
 #include "engine/session/engine_impl.h"
+#include "engine/session/guarded.h"
 #include "infer/jobs.hpp"
 
 namespace infer {
@@ -162,6 +164,7 @@ Result<ImportanceReport> measure(const std::string& path, std::string_view text,
     return fail(StatusCode::invalid_argument, "chunk: expected 4 to 65536 tokens, found {}",
                 options.chunk);
   }
+  INFER_CHECK_R(check_output({path}, output));
   const LoadOptions load = load_options(options);
   INFER_TRY(OpenedModel opened, OpenedModel::open(path, load, false, true));
   if (opened.model->info().embeds) {
@@ -200,9 +203,7 @@ Result<ImportanceReport> measure(const std::string& path, std::string_view text,
     std::vector<int32_t> part(begin, begin + chunk);
     if (tokenizer->adds_bos() && tokenizer->bos() >= 0) part[0] = tokenizer->bos();
     INFER_CHECK_R(evaluation->run(part));
-    if (options.on_chunk && !options.on_chunk(c + 1, chunks)) {
-      return fail(StatusCode::cancelled, "cancelled");
-    }
+    INFER_CHECK_R(tell(options.on_chunk, c + 1, chunks));
   }
   ImportanceMatrix matrix = collector.matrix();
   matrix.datasets = {options.dataset};

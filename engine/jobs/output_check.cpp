@@ -30,26 +30,34 @@ bool is_of_checkpoint(const fs::path& path) {
   return std::ranges::find(kEndings, path.extension().string()) != std::end(kEndings);
 }
 
+/// Whether the file `output` is the input or one of its files.
+bool is_part_of(const fs::path& input, const fs::path& output) {
+  std::error_code ignored;
+  if (fs::equivalent(input, output, ignored)) return true;
+  const bool folder = fs::is_directory(input, ignored);
+  const std::string file = input.filename().string();
+  const std::string_view set = folder ? std::string_view() : split_name(file);
+  if (!folder && set.empty() && !is_of_checkpoint(input)) return false;
+  const fs::path parent = folder ? input : input.parent_path();
+  const os::Answer<std::vector<std::string>> names =
+      os::names_in(parent.empty() ? "." : parent.string());
+  return names && std::ranges::any_of(*names, [&](const std::string& name) {
+           const bool part = set.empty() ? is_of_checkpoint(name) : split_name(name) == set;
+           return part && fs::equivalent(parent / name, output, ignored);
+         });
+}
+
 }  // namespace
 
-Status check_output(const std::string& input, const std::string& output) {
+Status check_output(std::initializer_list<std::string_view> inputs, const std::string& output) {
   std::error_code ignored;
   if (!fs::exists(output, ignored)) return {};
-  const std::string_view set = split_name(input);
-  bool same = fs::equivalent(input, output, ignored) || (!set.empty() && set == split_name(output));
-  const bool folder = fs::is_directory(input, ignored);
-  if (folder || is_of_checkpoint(input)) {
-    const fs::path parent = folder ? fs::path(input) : fs::path(input).parent_path();
-    const os::Answer<std::vector<std::string>> names =
-        os::names_in(parent.empty() ? "." : parent.string());
-    for (size_t i = 0; names && !same && i < names->size(); ++i) {
-      const fs::path part = parent / (*names)[i];
-      same = is_of_checkpoint(part) && fs::equivalent(part, output, ignored);
-    }
+  for (const std::string_view input : inputs) {
+    if (input.empty() || !is_part_of(input, output)) continue;
+    return error(StatusCode::invalid_argument, "{}: is part of the input; expected another file",
+                 output);
   }
-  if (!same) return {};
-  return error(StatusCode::invalid_argument, "{}: is part of the input; expected another file",
-               output);
+  return {};
 }
 
 }  // namespace infer

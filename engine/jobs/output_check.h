@@ -1,14 +1,16 @@
-// Jobs that write a model from a model must not overwrite their input.
+// Jobs that write a file must not overwrite what they read.
 #pragma once
 
+#include <initializer_list>
 #include <string>
+#include <string_view>
 
 #include "engine/core/status.h"
 
 namespace infer {
 
-/// Fails (invalid_argument) if `output` is the model at `input` under any name, another part of the
-/// same split model, or a file of the same checkpoint.
-Status check_output(const std::string& input, const std::string& output);
+/// Fails (invalid_argument) if `output` is one of the files at `inputs` under any name, another
+/// part of the same split model, or a file of the same checkpoint. Empty inputs are none.
+Status check_output(std::initializer_list<std::string_view> inputs, const std::string& output);
 
 }  // namespace infer

@@ -6,7 +6,9 @@
 
 #include "engine/core/atomic_file.h"
 #include "engine/generate/generation.h"
+#include "engine/jobs/output_check.h"
 #include "engine/session/engine_impl.h"
+#include "engine/session/guarded.h"
 #include "infer/jobs.hpp"
 
 namespace infer {
@@ -247,6 +249,9 @@ class Measurement {
 Result<PerplexityReport> perplexity(Engine& engine, std::string_view text,
                                     const PerplexityOptions& options) {
   return guarded([&]() -> Result<PerplexityReport> {
+    if (!options.save.empty()) {
+      INFER_CHECK_R(check_output({engine.model().path, options.base}, options.save));
+    }
     INFER_TRY(const std::vector<int32_t> tokens,
               engine.tokenize(text, {true, options.parse_special}));
     const auto size = static_cast<int64_t>(tokens.size());
@@ -282,9 +287,7 @@ Result<PerplexityReport> perplexity(Engine& engine, std::string_view text,
           });
       INFER_CHECK_R(failure);
       INFER_CHECK_R(status);
-      if (options.on_chunk && !options.on_chunk(c + 1, chunks, measurement.perplexity())) {
-        return fail(StatusCode::cancelled, "cancelled");
-      }
+      INFER_CHECK_R(tell(options.on_chunk, c + 1, chunks, measurement.perplexity()));
     }
     return measurement.finish();
   });

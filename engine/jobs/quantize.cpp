@@ -16,6 +16,7 @@
 #include "engine/model/open_weights.h"
 #include "engine/quant/quant.h"
 #include "engine/session/engine_impl.h"
+#include "engine/session/guarded.h"
 #include "infer/jobs.hpp"
 
 namespace infer {
@@ -354,10 +355,7 @@ class Quantizer {
   Status advance(int64_t bytes) {
     done_ += bytes;
     const double done = total_ > 0 ? static_cast<double>(done_) / static_cast<double>(total_) : 1;
-    if (options_.progress && !options_.progress(done)) {
-      return error(StatusCode::cancelled, "cancelled");
-    }
-    return {};
+    return tell(options_.progress, done);
   }
 
   Status copy(WeightSink& sink, const Planned& planned) {
@@ -501,7 +499,7 @@ Result<QuantizeReport> quantize(const std::string& input, const std::string& out
                                 const QuantizeOptions& options) {
   return guarded([&]() -> Result<QuantizeReport> {
     INFER_TRY(Request request, parse_request(options));
-    INFER_CHECK_R(check_output(input, output));
+    INFER_CHECK_R(check_output({input, options.importance}, output));
     INFER_TRY(const std::unique_ptr<WeightSource> source, open_weights(input));
     return Quantizer(*source, options, std::move(request)).run(output);
   });

@@ -1,6 +1,7 @@
 #include "engine/core/thread_pool.h"
 #include "engine/jobs/conformance.h"
 #include "engine/session/engine_impl.h"
+#include "engine/session/guarded.h"
 #include "infer/jobs.hpp"
 
 namespace infer {
@@ -32,10 +33,10 @@ Result<SelftestReport> selftest(const LoadOptions& options, const std::string& o
     if (isas.empty() || !options.isa.empty()) isas = {options.isa};
     const double runs = static_cast<double>(isas.size()) * (options.exact ? 1 : 2);
     double done = 0;
-    bool cancelled = false;
+    Status ended;
     const ProgressFn progress = [&](double of_run) {
-      cancelled = options.progress && !options.progress((done + of_run) / runs);
-      return !cancelled;
+      ended = tell(options.progress, (done + of_run) / runs);
+      return ended.ok();
     };
     for (const std::string& isa : isas) {
       for (const bool exact : {false, true}) {
@@ -50,7 +51,7 @@ Result<SelftestReport> selftest(const LoadOptions& options, const std::string& o
           continue;
         }
         SelftestReport report = run_conformance(**variant, exact, only, progress);
-        if (cancelled) return fail(StatusCode::cancelled, "the test was cancelled");
+        INFER_CHECK_R(ended);
         ++done;
         all.passed += report.passed;
         all.failed += report.failed;

@@ -6,10 +6,12 @@
 #include <numbers>
 
 #include "engine/core/thread_pool.h"
+#include "engine/jobs/output_check.h"
 #include "engine/jobs/synth_model.h"
 #include "engine/model/open_weights.h"
 #include "engine/quant/quant.h"
 #include "engine/session/engine_impl.h"
+#include "engine/session/guarded.h"
 #include "infer/jobs.hpp"
 
 namespace infer {
@@ -78,10 +80,8 @@ class Writer {
       make_rows(tensor, key, first, count);
       INFER_CHECK(sink.write(std::span(panel_).first(static_cast<size_t>(count * row_bytes))));
       done_ += count * row_bytes;
-      if (options_.progress &&
-          !options_.progress(static_cast<double>(done_) / static_cast<double>(total_))) {
-        return error(StatusCode::cancelled, "cancelled");
-      }
+      INFER_CHECK(
+          tell(options_.progress, static_cast<double>(done_) / static_cast<double>(total_)));
     }
     return {};
   }
@@ -135,6 +135,7 @@ Result<int64_t> copy_vocabulary(const std::string& path, Metadata& metadata) {
 
 Status run_synth(const std::string& path, SynthOptions options) {
   INFER_TRY_S(const TypeMix types, parse_synth_type(options.type));
+  INFER_CHECK(check_output({options.vocabulary}, path));
   Metadata metadata(path);
   if (!options.vocabulary.empty()) {
     INFER_TRY_S(const int64_t tokens, copy_vocabulary(options.vocabulary, metadata));

@@ -48,4 +48,14 @@ bool call_back(Status& failure, Callback&& callback) {
   return false;
 }
 
+/// Tells a caller's callback, if there is one, how far the work is. cancelled if it returns false,
+/// and what call_back() says if it throws.
+template <typename Callback, typename... Arguments>
+Status tell(const Callback& callback, const Arguments&... arguments) {
+  if (!callback) return {};
+  Status failure;
+  if (call_back(failure, [&] { return callback(arguments...); })) return {};
+  return failure.ok() ? Status(StatusCode::cancelled, "cancelled") : failure;
+}
+
 }  // namespace infer

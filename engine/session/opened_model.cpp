@@ -11,6 +11,7 @@
 #include "engine/session/check_weights.h"
 #include "engine/session/opened_adapters.h"
 #include "engine/session/opened_tower.h"
+#include "engine/session/unused_weights.h"
 #include "engine/session/option_range.h"
 #include "engine/session/placements.h"
 #include "engine/session/speculation.h"
@@ -225,6 +226,7 @@ Result<OpenedModel> open_one(const std::string& path, const LoadOptions& options
               weight_devices(options.placements, opened.source->weights(), opened.devices));
   }
   opened.weights = std::make_unique<WeightTable>(*opened.source);
+  INFER_CHECK_R(check_unused(*opened.model, *opened.weights, opened.base().weights().size()));
   INFER_CHECK_R(use_adapters(opened));
   if (std::ranges::find(names, "mtp") != names.end()) INFER_CHECK_R(open_heads(opened));
   count_drafters(names, options, opened, request);

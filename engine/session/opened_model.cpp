@@ -11,10 +11,10 @@
 #include "engine/session/check_weights.h"
 #include "engine/session/opened_adapters.h"
 #include "engine/session/opened_tower.h"
-#include "engine/session/unused_weights.h"
 #include "engine/session/option_range.h"
 #include "engine/session/placements.h"
 #include "engine/session/speculation.h"
+#include "engine/session/unused_weights.h"
 #include "engine/spec/draft_policy.h"
 #include "engine/spec/head_drafter.h"
 

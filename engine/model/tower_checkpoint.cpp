@@ -15,8 +15,8 @@ namespace {
 constexpr int64_t kMaxCount = int64_t{1} << 20;
 /// What the names of a tower's tensors begin with.
 constexpr std::initializer_list<const char*> kParts = {
-    "visual.",       "vision_tower.", "multi_modal_projector.",
-    "embed_vision.", "vision_model.", "connector."};
+    "visual.",    "vision_tower.", "multi_modal_projector.", "embed_vision.", "vision_model.",
+    "connector.", "mlp1."};
 constexpr const char* kRoot = "model.";
 
 std::string root_of(const WeightSource& raw) {
@@ -79,6 +79,10 @@ int64_t TowerMap::whole_int(const std::string& key, int64_t absent, int64_t min,
   return config.take(config.values().get_int("hf.config." + key, min, max), absent);
 }
 
+bool TowerMap::whole_bool(const std::string& key, bool absent) {
+  return config.take(config.values().get_bool("hf.config." + key), absent);
+}
+
 double TowerMap::whole_float(const std::string& key, double absent) {
   return config.take(config.values().get_float("hf.config." + key), absent);
 }
@@ -106,17 +110,22 @@ void TowerMap::begin(const TowerFamily& family) {
                config.get_int("intermediate_size", ratio * width_, 1, kMaxCount));
   keys.set_int("vision.attention.head_count", config.need_int(family.heads, 1, 4096));
   keys.set_int("vision.patch_size", patch_);
-  const int64_t text = whole_int("hidden_size", 0, 1, kMaxCount);
+  int64_t text = whole_int("hidden_size", 0, 1, kMaxCount);
+  text = whole_int("llm_config.hidden_size", text, 1, kMaxCount);
   keys.set_int("vision.projection_dim", whole_int("text_config.hidden_size", text, 1, kMaxCount));
 
-  const std::vector<double> mean{0.48145466, 0.4578275, 0.40821073};
-  const std::vector<double> deviation{0.26862954, 0.26130258, 0.27577711};
-  for (const auto& [key, clip] : {std::pair{"image_mean", mean}, {"image_std", deviation}}) {
+  using Colours = TowerFamily::Colours;
+  const bool clip = family.colours == Colours::clip;
+  const auto mean =
+      clip ? std::vector{0.48145466, 0.4578275, 0.40821073} : std::vector{0.485, 0.456, 0.406};
+  const auto deviation =
+      clip ? std::vector{0.26862954, 0.26130258, 0.27577711} : std::vector{0.229, 0.224, 0.225};
+  for (const auto& [key, usual] : {std::pair{"image_mean", mean}, {"image_std", deviation}}) {
     const std::string to = std::string("clip.vision.") + key;
     if (const MetaValue* value = processor(key); value != nullptr) {
       keys.set_whole(to, *value);
-    } else if (family.clip_colours) {
-      keys.set_whole(to, clip);
+    } else if (family.colours != Colours::none) {
+      keys.set_whole(to, usual);
     }
   }
 }

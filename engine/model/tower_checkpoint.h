@@ -19,7 +19,9 @@ struct TowerFamily {
   const char* layers = "num_hidden_layers";
   const char* heads = "num_attention_heads";
   const char* width = "hidden_size";
-  bool clip_colours = false;  ///< CLIP's mean and deviation, where the checkpoint does not say
+  /// Mean and deviation of colours where the checkpoint does not say.
+  enum class Colours { none, clip, imagenet };
+  Colours colours = Colours::none;
 };
 
 /// A checkpoint, and the tower that is made of it. Names of tensors begin after "model.", where the
@@ -52,6 +54,7 @@ class TowerMap {
   bool processor_bool(const std::string& key, bool absent);
   /// Numbers and a text beside `vision_config`.
   int64_t whole_int(const std::string& key, int64_t absent, int64_t min, int64_t max);
+  bool whole_bool(const std::string& key, bool absent);
   double whole_float(const std::string& key, double absent);
   std::string whole_string(const std::string& key, const std::string& absent);
 

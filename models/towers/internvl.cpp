@@ -19,6 +19,7 @@ namespace {
 
 constexpr float kProjectorEps = 1e-5f;
 constexpr int64_t kMostTiles = 1024;
+constexpr const char* kOwnForm = "InternVLChatModel";
 
 class InternVl final : public Tower {
  public:
@@ -135,7 +136,82 @@ void require_as_said(TowerMap& m, const std::string& tower) {
   require(!m.config.get_bool("use_mean_pooling", true), "layernorm.weight");
 }
 
+/// Keys that both forms have. `side`: of a picture.
+void map_projector(TowerMap& m, int64_t side) {
+  m.keys.set_float("vision.attention.layer_norm_epsilon",
+                   m.config.get_float("layer_norm_eps", 1e-6));
+  m.keys.set_int("vision.image_size", side);
+  const double ratio = m.whole_float("downsample_ratio", 0.5);
+  const auto merged = static_cast<int64_t>(std::lround(ratio > 1.0 / 64 ? 1 / ratio : 64));
+  m.config.require(static_cast<double>(merged) * ratio == 1,
+                   fmt::format("downsample_ratio {}", ratio));
+  m.keys.set_int("vision.projector.scale_factor", merged);
+}
+
+/// Refuses settings of the form with code of its own that compute something else.
+void require_own_form(TowerMap& m, int64_t side) {
+  const std::string norm = m.config.get_string("norm_type", "layer_norm");
+  m.config.require(norm == "layer_norm" || norm == "rms_norm",
+                   "norm_type '" + printable(norm) + "'");
+  const bool normed = m.tensors.has("vision_model.encoder.layers.0.norm1.bias");
+  m.config.require((norm == "layer_norm") == normed, "a norm_type other than that of the norms");
+  const bool heads = m.tensors.has("vision_model.encoder.layers.0.attn.q_norm.weight");
+  m.config.require(m.config.get_bool("qk_normalization", false) == heads,
+                   "qk_normalization other than the tensors say");
+  const std::string order = m.whole_string("ps_version", "v1");
+  m.config.require(order == "v2", "ps_version '" + printable(order) + "'");
+  m.config.require(m.whole_int("select_layer", -1, -1024, 1024) == -1,
+                   "a select_layer that is not the last one");
+  m.config.require(m.whole_bool("use_thumbnail", true), "use_thumbnail false");
+  m.config.require(m.whole_int("force_image_size", side, 1, 1 << 14) == side,
+                   "a force_image_size that is not image_size");
+}
+
+/// The form of the first repositories, with code of its own: queries, keys and values in one
+/// product.
+void map_own_form(TowerMap& m) {
+  m.begin(
+      {.projector = "internvl", .activation = "gelu", .colours = TowerFamily::Colours::imagenet});
+  m.require_processing(3);
+  const int64_t side = m.config.need_int("image_size", 1, 1 << 14);
+  map_projector(m, side);
+  require_own_form(m, side);
+  const int64_t most = m.whole_bool("dynamic_image_size", true)
+                           ? m.whole_int("max_dynamic_patch", 12, 1, kMostTiles)
+                           : 1;
+  m.keys.set_int("vision.preproc_max_tiles", most);
+  m.keys.set_int("vision.preproc_min_tiles", m.whole_int("min_dynamic_patch", 1, 1, most));
+  const std::string tower = "vision_model.";
+  m.patches(tower + "embeddings.patch_embedding", 1);
+  m.tensors.copy(tower + "embeddings.class_embedding", "v.class_embd");
+  m.tensors.copy(tower + "embeddings.position_embedding", "v.position_embd.weight");
+  m.layers(tower + "encoder.layers.", {{"norm1", "ln1"},
+                                       {"norm2", "ln2"},
+                                       {"attn.q_norm", "attn_q_norm"},
+                                       {"attn.k_norm", "attn_k_norm"},
+                                       {"attn.proj", "attn_out"},
+                                       {"mlp.fc1", "ffn_up"},
+                                       {"mlp.fc2", "ffn_down"}});
+  for (int64_t layer = 0; layer < m.layer_count(); ++layer) {
+    const std::string from = fmt::format("{}encoder.layers.{}.", tower, layer);
+    for (const char* part : {".weight", ".bias"}) {
+      m.tensors.split_rows(from + "attn.qkv" + part,
+                           {{vision_name(layer, "attn_q") + part, m.width()},
+                            {vision_name(layer, "attn_k") + part, m.width()},
+                            {vision_name(layer, "attn_v") + part, m.width()}});
+    }
+    for (const char* part : {"ls1", "ls2"}) {
+      m.tensors.copy(from + part, vision_name(layer, part) + ".weight");
+    }
+  }
+  for (const char* part : {"0", "1", "3"}) {
+    m.tensor(std::string("mlp1.") + part, std::string("mm.model.mlp.") + part);
+  }
+}
+
 void map(TowerMap& m) {
+  const auto classes = m.config.values().get_strings("hf.config.architectures");
+  if (classes && *classes != nullptr && (*classes)->front() == kOwnForm) return map_own_form(m);
   for (const auto& [key, value] : {std::pair{"hidden_size", 1024},
                                    {"intermediate_size", 4096},
                                    {"num_hidden_layers", 24},
@@ -146,17 +222,10 @@ void map(TowerMap& m) {
   }
   m.config.make_square("image_size");
   m.config.make_square("patch_size");
-  m.begin({.projector = "internvl", .activation = "gelu", .clip_colours = true});
+  m.begin({.projector = "internvl", .activation = "gelu", .colours = TowerFamily::Colours::clip});
   m.require_processing(3);
-  m.keys.set_float("vision.attention.layer_norm_epsilon",
-                   m.config.get_float("layer_norm_eps", 1e-6));
   const int64_t side = m.config.need_int("image_size", 1, 1 << 14);
-  m.keys.set_int("vision.image_size", side);
-  const double ratio = m.whole_float("downsample_ratio", 0.5);
-  const auto merged = static_cast<int64_t>(std::lround(ratio > 1.0 / 64 ? 1 / ratio : 64));
-  m.config.require(static_cast<double>(merged) * ratio == 1,
-                   fmt::format("downsample_ratio {}", ratio));
-  m.keys.set_int("vision.projector.scale_factor", merged);
+  map_projector(m, side);
   m.config.require(m.whole_int("vision_feature_layer", -1, -1024, 1024) == -1,
                    "a vision_feature_layer that is not the last one");
   for (const auto& [key, usual] :
@@ -201,7 +270,7 @@ void map(TowerMap& m) {
 
 const TowerDef& internvl_tower() {
   static constexpr const char* kProjectors[] = {"internvl"};
-  static constexpr const char* kCheckpoints[] = {"InternVLForConditionalGeneration"};
+  static constexpr const char* kCheckpoints[] = {"InternVLForConditionalGeneration", kOwnForm};
   static const TowerDef def{kProjectors, create_tower<InternVl>, kCheckpoints, map};
   return def;
 }

@@ -118,7 +118,7 @@ void map(TowerMap& m) {
                                    {"patch_size", 32}}) {
     m.config.assume(key, int64_t{value});
   }
-  m.begin({.projector = "mlp", .clip_colours = true});
+  m.begin({.projector = "mlp", .colours = TowerFamily::Colours::clip});
   m.require_processing(3);
   const std::string activation = m.config.get_string("hidden_act", "quick_gelu");
   m.config.require(activation == "quick_gelu" || activation == "gelu",

@@ -38,6 +38,8 @@ KINDS = {  # text, tower, its checkpoint, the token of an image, the size of one
               (40, 24)),
     "internvl": (make_towers.qwen_text, make_towers.internvl_tower, tower_checkpoints.internvl,
                  "<IMG_CONTEXT>", (40, 24)),
+    "internvl-own": (make_towers.qwen_text, make_towers.internvl_tower, tower_checkpoints.internvl_own,
+                     "<IMG_CONTEXT>", (40, 24)),
     "mistral3": (make_towers.mistral3_text, lambda: make_towers.pixtral_tower(break_row=False),
                  tower_checkpoints.pixtral, "[IMG]", (64, 48)),
     "pixtral": (make_towers.mistral3_text,
@@ -311,6 +313,34 @@ def test_other_settings_of_internvl(pair):
                        "use_absolute_position_embeddings": False}.items():
         m.config["vision_config"] = usual[2] | {key: wrong}
         pair.refused(key)
+
+
+@only("internvl-own")
+def test_other_settings_of_internvl_in_its_own_form(pair):
+    m = pair.checkpoint
+    usual = dict(m.config), dict(m.config["vision_config"])
+    for key, wrong in {"ps_version": "v1", "select_layer": -2, "use_thumbnail": False, "force_image_size": 32,
+                       "downsample_ratio": 0.3, "max_dynamic_patch": 0, "min_dynamic_patch": 99}.items():
+        m.config = usual[0] | {key: wrong}
+        pair.refused(key)
+    m.config = usual[0]
+    for key, wrong in {"qk_normalization": True, "norm_type": "rms_norm", "hidden_act": "silu", "image_size": 18
+                       }.items():
+        m.config["vision_config"] = usual[1] | {key: wrong}
+        pair.refused(key)
+
+
+@only("internvl-own")
+def test_colours_of_internvl_where_nothing_says_them(pair):
+    """Its own code has ImageNet's."""
+    m = pair.checkpoint
+    m.processor |= {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
+    m.write(pair.folder / "dir")
+    said = pair.tower("dir")
+    for key in ("image_mean", "image_std"):
+        del m.processor[key]
+    m.write(pair.folder / "other")
+    assert pair.tower("other") == said
 
 
 @only("idefics3")

@@ -230,6 +230,35 @@ def internvl(keys, tensors):
     return m
 
 
+def internvl_own(keys, tensors):
+    """The form of the first repositories, with code of its own."""
+    m = Checkpoint(keys, tensors, "InternVLChatModel")
+    m.usual()
+    side = m.key("image_size")
+    m.says(image_size=side, hidden_act="gelu", qkv_bias=True, qk_normalization=False, norm_type="layer_norm")
+    m.config["llm_config"] = m.config.pop("text_config") | {"architectures": ["Qwen2ForCausalLM"]}
+    m.config |= {"downsample_ratio": 1 / m.key("projector.scale_factor"), "ps_version": "v2", "select_layer": -1,
+                 "force_image_size": side, "use_thumbnail": True, "dynamic_image_size": True,
+                 "min_dynamic_patch": m.key("preproc_min_tiles"), "max_dynamic_patch": m.key("preproc_max_tiles")}
+    m.processor |= {"crop_size": side, "size": side, "do_center_crop": True, "resample": 3}
+    v = "vision_model."
+    m.take("v.patch_embd", v + "embeddings.patch_embedding")
+    m.tensors[v + "embeddings.class_embedding"] = m.given.pop("v.class_embd")[None, None]
+    m.tensors[v + "embeddings.position_embedding"] = m.given.pop("v.position_embd.weight")[None]
+    m.blocks(v + "encoder.layers.", {"ln1": "norm1", "ln2": "norm2", "attn_out": "attn.proj", "ffn_up": "mlp.fc1",
+                                     "ffn_down": "mlp.fc2"})
+    for block in range(m.key("block_count")):
+        to = f"{v}encoder.layers.{block}."
+        for part in ("weight", "bias"):
+            m.tensors[f"{to}attn.qkv.{part}"] = np.concatenate(
+                [m.given.pop(f"v.blk.{block}.attn_{x}.{part}") for x in "qkv"])
+        for i in (1, 2):
+            m.tensors[f"{to}ls{i}"] = m.given.pop(f"v.blk.{block}.ls{i}.weight")
+    for i in (0, 1, 3):
+        m.take(f"mm.model.mlp.{i}", f"mlp1.{i}")
+    return m
+
+
 def pixtral(keys, tensors):
     m = Checkpoint(keys, tensors, "Mistral3ForConditionalGeneration")
     m.usual()

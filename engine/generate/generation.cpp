@@ -78,19 +78,20 @@ GenerationStep Generation::step(const LogitRow& row) {
   reason_ = FinishReason::length;
   if (options_.max_tokens == 0) return made;
   bool allowed = true;
+  const bool held = constraint_ != nullptr && !constraint_->is_free();
   const int32_t token = choose(row, allowed);
   const auto is_number = [](float x) { return std::isfinite(x); };
   if (token < 0 && std::ranges::any_of(row.logits, is_number)) {
     made.failure =
         error(StatusCode::invalid_argument, "no token may come next: logit_bias forbids all{}",
-              constraint_ == nullptr ? "" : " that the grammar allows");
+              held ? " that the grammar allows" : "");
     return made;
   }
   if (token < 0 || !allowed) {
     made.failure = error(StatusCode::bad_file, "{}", kBadLogits);
     return made;
   }
-  if ((!options_.ignore_end || constraint_ != nullptr) && tokenizer_.is_eog(token)) {
+  if ((!options_.ignore_end || held) && tokenizer_.is_eog(token)) {
     reason_ = FinishReason::stop;
     return made;
   }

@@ -60,10 +60,10 @@ class Generation {
   Constraint* constraint() { return constraint_.get(); }
   /// True if the next step will need the constraint's mask. Greedy decoding needs it only if the
   /// most likely token is not allowed.
-  bool wants_mask() const { return constraint_ != nullptr && !greedy_; }
+  bool wants_mask() const { return constraint_ != nullptr && !greedy_ && !constraint_->is_free(); }
   /// What of a row decides the next token.
   LogitsNeeded needed() const {
-    return constraint_ != nullptr || options_.logprobs >= 0 ? LogitsNeeded() : chain_.needed();
+    return is_held() || options_.logprobs >= 0 ? LogitsNeeded() : chain_.needed();
   }
   /// Allows drafted tokens for this generation. `sequence`: its id for the drafters. Returns the
   /// state of the drafts, which lives as long as the generation.
@@ -82,6 +82,12 @@ class Generation {
   void report(GenerateResult& result) const;
 
  private:
+  /// Whether the constraint may have a say in one of the next step's tokens. A free text becomes a
+  /// held one only behind a mark, which one token seldom spells.
+  bool is_held() const {
+    return constraint_ != nullptr &&
+           (!constraint_->is_free() || !constraint_->mask_is_known() || drafting_);
+  }
   int32_t choose(const LogitRow& row, bool& allowed);
 
   const GenerateOptions& options_;

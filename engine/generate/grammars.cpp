@@ -6,6 +6,7 @@
 #include "engine/plan/format_bytes.h"
 #include "engine/sample/grammar/gbnf.h"
 #include "engine/sample/grammar/json_schema.h"
+#include "engine/sample/grammar/marked_constraint.h"
 
 namespace infer {
 
@@ -146,7 +147,9 @@ Result<std::unique_ptr<Constraint>> Grammars::constraint(const GenerateOptions& 
   }
   const bool is_schema = options.grammar.empty();
   INFER_TRY(auto grammar, find(is_schema, is_schema ? options.json_schema : options.grammar));
-  return make_constraint(std::move(grammar));
+  const GrammarStart& start = options.grammar_start;
+  if (start.marks.empty() && start.first.empty()) return make_constraint(std::move(grammar));
+  return make_marked_constraint(std::move(grammar), tokenizer_, start);
 }
 
 }  // namespace infer

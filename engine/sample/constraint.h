@@ -53,6 +53,9 @@ class TokenMask {
 class Constraint {
  public:
   virtual ~Constraint() = default;
+  /// True if nothing holds the text at present, and nearly all tokens are allowed. mask() takes
+  /// long then: a token is better chosen without it, and again if allows() does not take it.
+  virtual bool is_free() const { return false; }
   /// Whether `token` may come next, without computing the whole mask.
   virtual bool allows(int32_t token) const = 0;
   /// The set of all tokens for which allows() is true. Exception: if a grammar is more ambiguous

@@ -183,7 +183,16 @@ int32_t SamplerChain::sample(std::span<const float> logits, const SampleContext&
                              Constraint* constraint) {
   logits = edited(logits, context);
   if (force(logits, constraint)) constraint = nullptr;  // which has been asked
-  const int32_t token = choose(logits, context, constraint);
+  int32_t token = -1;
+  if (constraint == nullptr || !constraint->is_free()) {
+    token = choose(logits, context, constraint);
+  } else {
+    token = choose(logits, context, nullptr);
+    if (token >= 0 && !constraint->allows(token)) {
+      const int32_t other = choose(logits, context, constraint);
+      if (other >= 0) token = other;
+    }
+  }
   if (token >= 0) chosen_ = logits[static_cast<size_t>(token)];
   return token;
 }

@@ -50,6 +50,7 @@ void GenerateRun::prepare() {
     generation_.set_constraint(std::move(constraint));
     return {};
   });
+  if (options_.grammar_start.optional) status = {};
   {
     const std::lock_guard lock(mutex_);
     preparing_ = false;

@@ -430,6 +430,24 @@ struct ModelImage {
   std::shared_ptr<const ImageRows> rows;  ///< not part of the API
 };
 
+/// Where a grammar or a schema begins to hold a text. By default it holds all of it.
+struct GrammarStart {
+  /// Texts, of which each begins a text of the grammar. If there are any, a text is free until one
+  /// of them comes, and generated as fast as without a grammar.
+  std::vector<std::string> marks;
+  /// The same, of those that count at the beginning of the text alone, behind white space.
+  std::vector<std::string> first;
+  /// No mark counts in the passage between these at the beginning of the text; empty: there is
+  /// none.
+  std::string skip_open, skip_close;
+  bool skipping = false;  ///< the prompt ends within that passage
+  /// When the text of the grammar is complete: true: free text follows, up to the next mark. False:
+  /// the whole text ends.
+  bool again = false;
+  /// True: if the grammar cannot be enforced, or there is no room for it, all of the text is free.
+  bool optional = false;
+};
+
 struct GenerateOptions {
   int32_t max_tokens = -1;  ///< −1: until the end of the text or the context; 0: only the prompt
   bool ignore_end = false;  ///< continue after end-of-text tokens
@@ -441,8 +459,9 @@ struct GenerateOptions {
   /// What the text must match; at most one of `grammar` and `json_schema`. The text ends when it is
   /// complete and nothing more may follow; end-of-text tokens then end it even with ignore_end. A
   /// text cut short by max_tokens or a stop string is the beginning of a match.
-  std::string grammar;        ///< in GBNF; the start rule is "root"
-  std::string json_schema;    ///< draft 2020-12; "{}": any JSON value
+  std::string grammar;      ///< in GBNF; the start rule is "root"
+  std::string json_schema;  ///< draft 2020-12; "{}": any JSON value
+  GrammarStart grammar_start;
   bool special_text = false;  ///< spell out special tokens in the text, as OutputParser needs it
   int32_t logprobs = -1;      ///< number of most likely tokens for on_logprobs; −1: not called
   LogprobsFn on_logprobs;     ///< called before the callback that gets the token

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/sample/grammar/json_schema.h"
 #include "engine/sample/grammar/text_cursor.h"
 #include "engine/text/tokenizer.h"
 #include "engine/text/unicode.h"
@@ -14,14 +15,28 @@ namespace {
 
 constexpr uint32_t kNoLimit = CompiledGrammar::kNone;
 constexpr uint32_t kMaxRuleDepth = 1024;
+/// Nested calls of the rules around schemas, which bound the nesting of values.
+constexpr uint32_t kDepthAroundSchemas = 32;
 /// Rounds of a repetition of characters from which it is counted instead of written out.
 constexpr uint32_t kCountedFrom = 32;
 
 /// An expression; children by index, so that nesting costs no recursion to destroy.
 struct Expr {
-  enum class Kind : uint8_t { literal, characters, rule, token, sequence, choice, repeat };
+  enum class Kind : uint8_t {
+    literal,
+    characters,
+    rule,  ///< also a schema, once it has one
+    token,
+    sequence,
+    choice,
+    repeat,
+    special,
+    until,
+    schema,
+  };
   Kind kind;
-  std::string text;           ///< literal, UTF-8
+  std::string text;           ///< literal, special, until: UTF-8; schema: JSON
+  std::string about{};        ///< schema: what messages call it
   CodePointSet set;           ///< characters
   uint32_t rule = 0;          ///< rule
   int32_t token = 0;          ///< token
@@ -72,10 +87,18 @@ class Parser : TextCursor {
 
   Result<std::shared_ptr<const CompiledGrammar>> compile() {
     for (const std::string& name : names_) builder_.add_rule(title(name));
+    bool schemas = false;
+    for (Expr& e : exprs_) {
+      if (e.kind != Kind::schema) continue;
+      schemas = true;
+      INFER_TRY(e.rule, schema_rule(e));
+      e.kind = Kind::rule;
+    }
     for (uint32_t i = 0; i < names_.size() && !builder_.too_large(); ++i) {
       emit(bodies_[i], i, RuleGraph::kStart, RuleGraph::kEnd);
     }
-    return builder_.compile(find_rule("root"), kMaxRuleDepth);
+    return builder_.compile(find_rule("root"),
+                            schemas ? kMaxSchemaDepth + kDepthAroundSchemas : kMaxRuleDepth);
   }
 
  private:
@@ -193,6 +216,8 @@ class Parser : TextCursor {
         element = add({.kind = Kind::rule, .rule = rule_id(n)});
       } else if (c == '<' || c == '!') {
         INFER_TRY(element, token());
+      } else if (c == '%') {
+        INFER_TRY(element, named_element());
       } else {
         break;
       }
@@ -351,6 +376,65 @@ class Parser : TextCursor {
     return add(std::move(out));
   }
 
+  /// %special "text", %until "text", or %json with a schema.
+  Result<uint32_t> named_element() {
+    const size_t begin = pos_++;
+    const std::string_view kind = name();
+    const bool schema = kind == "json";
+    if (!schema && kind != "special" && kind != "until") {
+      pos_ = begin;
+      return tl::unexpected(failure("%json, %special or %until is expected here"));
+    }
+    skip_space(true);
+    std::string text;
+    if (peek() == '"') {
+      INFER_TRY(const uint32_t literal_at, literal());
+      text = exprs_[literal_at].text;
+    }
+    if (schema) return schema_element(std::move(text));
+    if (text.empty()) return tl::unexpected(failure("a text in quotes is expected here"));
+    return add({.kind = kind == "until" ? Kind::until : Kind::special, .text = std::move(text)});
+  }
+
+  Result<uint32_t> schema_element(std::string about) {
+    skip_space(true);
+    const size_t begin = pos_;
+    if (about.empty()) about = failure("the schema").message();
+    if (peek() == '{') {
+      bool quoted = false;
+      for (uint32_t depth = 0; !at_end(); ++pos_) {
+        const char c = peek();
+        if (quoted && c == '\\') {
+          ++pos_;
+        } else if (c == '"') {
+          quoted = !quoted;
+        } else if (!quoted && (c == '{' || c == '}')) {
+          depth += c == '{' ? 1 : -1u;
+          if (depth == 0) break;
+        }
+      }
+      if (!take('}')) {
+        pos_ = begin;
+        return tl::unexpected(failure("the closing } of this schema is missing"));
+      }
+    } else if (!take("true")) {
+      return tl::unexpected(failure("a JSON schema is expected here: an object, or true"));
+    }
+    const std::string_view text = text_.substr(begin, pos_ - begin);
+    return add({.kind = Kind::schema, .text = std::string(text), .about = std::move(about)});
+  }
+
+  /// Compiles a schema for itself first: here one that no value satisfies is an error as well.
+  Result<uint32_t> schema_rule(const Expr& e) {
+    const auto named = [&](const Status& why) {
+      return tl::unexpected(error(why.code(), "{}: {}", e.about, why.message()));
+    };
+    if (auto alone = compile_json_schema(e.text); !alone) return named(alone.error());
+    auto rule = add_json_schema(e.text, builder_);
+    if (!rule) return named(rule.error());
+    return rule;
+  }
+
   Result<uint32_t> characters() {
     ++pos_;
     const bool negated = take('^');
@@ -380,6 +464,9 @@ class Parser : TextCursor {
       case Kind::characters: graph.characters(from, e.set, to); break;
       case Kind::rule: graph.call(from, e.rule, to); break;
       case Kind::token: graph.token(from, e.token, e.negated, to); break;
+      case Kind::special: emit_special(graph, e.text, from, to); break;
+      case Kind::until: emit_until(graph, e.text, from, to); break;
+      case Kind::schema: break;  // they have become rules
       case Kind::choice:
         for (const uint32_t child : e.children) emit(child, rule, from, to);
         break;
@@ -392,6 +479,75 @@ class Parser : TextCursor {
         builder_.graph(rule).epsilon(from, to);
         break;
       case Kind::repeat: emit_repeat(e, rule, from, to); break;
+    }
+  }
+
+  /// The control tokens of the vocabulary.
+  const std::vector<int32_t>& control_tokens() {
+    if (!controls_) {
+      controls_.emplace();
+      for (int32_t id = 0; tokenizer_ != nullptr && id < tokenizer_->vocab_size(); ++id) {
+        if (tokenizer_->is_control(id)) controls_->push_back(id);
+      }
+    }
+    return *controls_;
+  }
+
+  /// A text, any part of which may come as the control token that is spelt so. One that ends the
+  /// text of the model may do so where this text ends.
+  void emit_special(RuleGraph& graph, std::string_view text, uint32_t from, uint32_t to) {
+    std::vector<uint32_t> nodes{from};
+    while (nodes.size() < text.size()) nodes.push_back(graph.node());
+    nodes.push_back(to);
+    for (size_t i = 0; i < text.size(); ++i) graph.byte(nodes[i], text[i], nodes[i + 1]);
+    for (const int32_t id : control_tokens()) {
+      const std::string_view piece = tokenizer_->piece(id);
+      if (piece.empty()) continue;
+      for (size_t at = text.find(piece); at != text.npos; at = text.find(piece, at + 1)) {
+        if (!tokenizer_->is_eog(id)) {
+          graph.token(nodes[at], id, false, nodes[at + piece.size()]);
+        } else if (at + piece.size() == text.size()) {
+          graph.epsilon(nodes[at], to);
+        }
+      }
+    }
+  }
+
+  /// Any text up to the first `mark`, and the mark. If the mark is a control token, all other
+  /// tokens may come before it.
+  void emit_until(RuleGraph& graph, std::string_view mark, uint32_t from, uint32_t to) {
+    bool ends = false;
+    for (const int32_t id : control_tokens()) {
+      if (tokenizer_->piece(id) != mark) continue;
+      ends = tokenizer_->is_eog(id);
+      if (ends) break;
+      const uint32_t loop = graph.node();
+      graph.epsilon(from, loop);
+      graph.token(loop, id, true, loop);
+      graph.token(loop, id, false, to);
+      return;
+    }
+    // Knuth, Morris, Pratt 1977: a node for each number of bytes of the mark that have come.
+    std::vector<uint32_t> nodes;
+    for (size_t i = 0; i < mark.size(); ++i) nodes.push_back(graph.node());
+    nodes.push_back(to);
+    graph.epsilon(from, nodes[0]);
+    if (ends) graph.epsilon(nodes[0], to);
+    for (size_t i = 0; i < mark.size(); ++i) {
+      const auto after = [&](char c) {
+        std::string text(mark.substr(0, i));
+        text += c;
+        size_t size = text.size();
+        while (!mark.starts_with(std::string_view(text).substr(text.size() - size))) --size;
+        return nodes[size];
+      };
+      uint32_t first = 0;
+      for (uint32_t byte = 1; byte <= 256; ++byte) {
+        const uint32_t target = after(static_cast<char>(first));
+        if (byte < 256 && after(static_cast<char>(byte)) == target) continue;
+        graph.bytes(nodes[i], static_cast<uint8_t>(first), static_cast<uint8_t>(byte - 1), target);
+        first = byte;
+      }
     }
   }
 
@@ -431,6 +587,7 @@ class Parser : TextCursor {
   std::vector<std::string> names_;
   std::vector<uint32_t> bodies_;   ///< by rule
   std::vector<size_t> first_use_;  ///< by rule, in the text
+  std::optional<std::vector<int32_t>> controls_;
   GrammarBuilder builder_;
 };
 

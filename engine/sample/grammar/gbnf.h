@@ -13,6 +13,12 @@
 // element reads one whole token, whatever its bytes, also a control token. It starts where a token
 // starts, so the text before it must end with a token. No element reads a token that ends a text;
 // such a token is allowed when root is complete.
+//
+// %special "text" reads this text, or in place of any part of it the control token that is spelt
+// so; where such a token ends a text, nothing need be read for it. %until "text" reads what comes
+// up to the first such text, and that text; if it is a control token, other control tokens may come
+// before it. %json SCHEMA reads a value that satisfies the JSON schema, an object or true; in
+// %json "name" SCHEMA messages about it begin with the name.
 #pragma once
 
 #include <memory>

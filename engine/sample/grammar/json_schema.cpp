@@ -9,8 +9,6 @@
 namespace infer {
 namespace {
 
-/// Nested calls of rules, about three to a container.
-constexpr uint32_t kMaxSchemaDepth = 128;
 /// Of a string whose characters are counted while it is made.
 constexpr uint64_t kMaxLength = 1'000'000;
 
@@ -21,7 +19,7 @@ uint64_t most_characters(const Shape& s) {
 
 }  // namespace
 
-Result<std::shared_ptr<const CompiledGrammar>> SchemaCompiler::compile() {
+Result<SchemaCompiler::RuleId> SchemaCompiler::add() {
   make_shared_rules();
   const uint32_t start = value({document_.root()});
   while (!pending_.empty()) {
@@ -41,6 +39,11 @@ Result<std::shared_ptr<const CompiledGrammar>> SchemaCompiler::compile() {
                                    std::to_string(kMaxSchemaNodes) + " kinds of values");
     }
   }
+  return start;
+}
+
+Result<std::shared_ptr<const CompiledGrammar>> SchemaCompiler::compile() {
+  INFER_TRY(const RuleId start, add());
   auto compiled = builder_.compile(start, kMaxSchemaDepth);
   if (!compiled && compiled.error().code() == StatusCode::invalid_argument) {
     if (const auto& left_out = maker_.left_out(); left_out.at != kNoNode) {
@@ -250,7 +253,14 @@ Result<CharDfa> SchemaCompiler::language_of(const Shape& s, CharDfa base) {
 Result<std::shared_ptr<const CompiledGrammar>> compile_json_schema(std::string_view json) {
   SchemaDocument document;
   INFER_CHECK_R(document.parse(without_byte_order_mark(json)));
-  return SchemaCompiler(document).compile();
+  GrammarBuilder builder;
+  return SchemaCompiler(document, builder).compile();
+}
+
+Result<GrammarBuilder::RuleId> add_json_schema(std::string_view json, GrammarBuilder& builder) {
+  SchemaDocument document;
+  INFER_CHECK_R(document.parse(json));
+  return SchemaCompiler(document, builder).add();
 }
 
 }  // namespace infer

@@ -34,9 +34,15 @@ namespace infer {
 /// Bounds on the text of a schema.
 inline constexpr size_t kMaxSchemaBytes = size_t{1} << 20;
 inline constexpr uint32_t kMaxSchemaNesting = 256;
+/// Nested calls of rules in a text, about three to a container.
+inline constexpr uint32_t kMaxSchemaDepth = 128;
 
 /// Errors: invalid_argument for a text that is not JSON or not a schema, and for a schema that no
 /// value satisfies; unsupported for a schema that is refused.
 Result<std::shared_ptr<const CompiledGrammar>> compile_json_schema(std::string_view json);
+
+/// Adds the schema's rules to a grammar; returns the one that reads a value. A schema that no value
+/// satisfies is no error here: its rule reads nothing.
+Result<GrammarBuilder::RuleId> add_json_schema(std::string_view json, GrammarBuilder& builder);
 
 }  // namespace infer

@@ -17,13 +17,17 @@ namespace infer {
 /// asked for. Errors are those of compile_json_schema.
 class SchemaCompiler {
  public:
-  explicit SchemaCompiler(SchemaDocument& document) : document_(document), maker_(document) {}
+  using RuleId = GrammarBuilder::RuleId;
 
+  SchemaCompiler(SchemaDocument& document, GrammarBuilder& builder)
+      : document_(document), maker_(document), builder_(builder) {}
+
+  /// Adds the rules to the builder; returns the one that reads a whole value.
+  Result<RuleId> add();
+  /// The grammar of the builder, which has no other rules.
   Result<std::shared_ptr<const CompiledGrammar>> compile();
 
  private:
-  using RuleId = GrammarBuilder::RuleId;
-
   tl::unexpected<Status> refused(std::string_view keyword, std::string_view what) const;
   RuleGraph& graph(RuleId rule) { return builder_.graph(rule); }
   void make_shared_rules();
@@ -63,7 +67,7 @@ class SchemaCompiler {
 
   SchemaDocument& document_;
   ShapeMaker maker_;
-  GrammarBuilder builder_;
+  GrammarBuilder& builder_;
   NameRules names_{builder_};
   std::map<Conjunction, RuleId> values_;
   std::vector<std::pair<Conjunction, RuleId>> pending_;

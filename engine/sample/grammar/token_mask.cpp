@@ -128,6 +128,17 @@ class GrammarConstraint final : public Constraint {
     return true;
   }
 
+  /// Appends text that no whole token spells; false, without any change, if it is not allowed.
+  bool accept_bytes(std::string_view text) {
+    const std::lock_guard lock(cache().mutex);
+    Matcher::SetId set = place_->set();
+    for (const char c : text) set = cache().table().matcher().step(set, static_cast<uint8_t>(c));
+    cache().note_bytes();
+    if (set == Matcher::kDead) return false;
+    place_->move_to(set);
+    return true;
+  }
+
   bool complete() const override {
     const std::lock_guard lock(cache().mutex);
     const Matcher::SetId set = place_->set();
@@ -171,8 +182,11 @@ void TokenGrammar::give_up_tables() {
   if (lock.owns_lock()) cache_->give_up();
 }
 
-std::unique_ptr<Constraint> make_constraint(std::shared_ptr<TokenGrammar> grammar) {
-  return std::make_unique<GrammarConstraint>(std::move(grammar));
+std::unique_ptr<Constraint> make_constraint(std::shared_ptr<TokenGrammar> grammar,
+                                            std::string_view begun) {
+  auto made = std::make_unique<GrammarConstraint>(std::move(grammar));
+  if (!made->accept_bytes(begun)) return nullptr;
+  return made;
 }
 
 }  // namespace infer

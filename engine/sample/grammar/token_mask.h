@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "engine/core/status.h"
 #include "engine/sample/constraint.h"
@@ -45,7 +46,8 @@ class TokenGrammar {
   std::unique_ptr<MaskCache> cache_;
 };
 
-/// A constraint for a sequence whose text is still empty.
-std::unique_ptr<Constraint> make_constraint(std::shared_ptr<TokenGrammar> grammar);
+/// A constraint for a sequence whose text is `begun`; null if no text of the grammar begins so.
+std::unique_ptr<Constraint> make_constraint(std::shared_ptr<TokenGrammar> grammar,
+                                            std::string_view begun = {});
 
 }  // namespace infer

@@ -1,6 +1,7 @@
 // Chat templates and parsing of output: the public API.
 #include "engine/session/engine_impl.h"
 #include "engine/text/chat_template.h"
+#include "engine/text/output/call_grammar.h"
 #include "engine/text/output/output_reader.h"
 
 namespace infer {
@@ -44,6 +45,7 @@ Result<std::unique_ptr<OutputParser>> OutputParser::create(std::string_view temp
 
 bool OutputParser::is_constrained(std::string_view template_source,
                                   const GenerateOptions& options) {
+  if (!options.grammar_start.marks.empty() || !options.grammar_start.first.empty()) return false;
   if (!options.json_schema.empty()) return true;
   const ReasoningMarks* reasoning = find_reasoning(template_source);
   return !options.grammar.empty() &&
@@ -54,6 +56,11 @@ Result<std::string> OutputParser::lead_to_answer(std::string_view template_sourc
                                                  std::string_view prompt) {
   return guarded(
       [&]() -> Result<std::string> { return infer::lead_to_answer(template_source, prompt); });
+}
+
+Result<bool> OutputParser::hold_calls(std::string_view template_source, std::string_view prompt,
+                                      OutputOptions& output, GenerateOptions& options) {
+  return guarded([&] { return infer::hold_calls(template_source, prompt, output, options); });
 }
 
 Result<std::vector<OutputEvent>> OutputParser::push(std::string_view text) {

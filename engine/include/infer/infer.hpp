@@ -34,6 +34,7 @@
 
 #include "infer/embedding.hpp"
 #include "infer/export.h"
+#include "infer/grammar_start.hpp"
 #include "infer/status.hpp"
 #include "infer/telemetry.hpp"
 
@@ -347,6 +348,8 @@ struct OutputOptions {
   std::string declared_tools;
   /// False: no call is taken out of the text, which is content as it stands.
   bool calls = true;
+  /// Beside `constrained`: the text may be calls instead (OutputParser::hold_calls()).
+  bool or_calls = false;
 };
 
 /// Splits generated text into reasoning, the answer and tool calls while the text arrives. Special
@@ -368,6 +371,14 @@ class INFER_API OutputParser {
   /// from its first token on.
   static Result<std::string> lead_to_answer(std::string_view template_source,
                                             std::string_view prompt);
+  /// Holds the calls that an answer may have to OutputOptions::declared_tools: to their names, and
+  /// to arguments that are an object, of tools with "strict": true one that satisfies the tool's
+  /// schema. `prompt`: before lead_to_answer(). With `options.json_schema` an answer is calls or a
+  /// text of that schema. Sets `options.grammar` and `options.grammar_start` in place of the
+  /// schema, and may set `output.constrained`. False: nothing is changed, since the format has no
+  /// such grammar.
+  static Result<bool> hold_calls(std::string_view template_source, std::string_view prompt,
+                                 OutputOptions& output, GenerateOptions& options);
   ~OutputParser();
   OutputParser(const OutputParser&) = delete;
   OutputParser& operator=(const OutputParser&) = delete;
@@ -428,24 +439,6 @@ struct ModelImage {
   /// between tiles of it there may be tokens of the vocabulary. Equal images have equal tokens.
   std::vector<int32_t> tokens;
   std::shared_ptr<const ImageRows> rows;  ///< not part of the API
-};
-
-/// Where a grammar or a schema begins to hold a text. By default it holds all of it.
-struct GrammarStart {
-  /// Texts, of which each begins a text of the grammar. If there are any, a text is free until one
-  /// of them comes, and generated as fast as without a grammar.
-  std::vector<std::string> marks;
-  /// The same, of those that count at the beginning of the text alone, behind white space.
-  std::vector<std::string> first;
-  /// No mark counts in the passage between these at the beginning of the text; empty: there is
-  /// none.
-  std::string skip_open, skip_close;
-  bool skipping = false;  ///< the prompt ends within that passage
-  /// When the text of the grammar is complete: true: free text follows, up to the next mark. False:
-  /// the whole text ends.
-  bool again = false;
-  /// True: if the grammar cannot be enforced, or there is no room for it, all of the text is free.
-  bool optional = false;
 };
 
 struct GenerateOptions {

@@ -39,6 +39,7 @@ OutputReader::OutputReader(std::string_view template_source, std::string_view pr
       takes_calls_(options.calls) {
   const bool in_reasoning = reasoning_ != nullptr && ends_in_reasoning(*reasoning_, prompt);
   if (options.constrained) {
+    if (options.or_calls && takes_calls_) mode_ = answer_ = Mode::choice;
     if (in_reasoning && format_.messages == nullptr) {
       reasoning_marks_.push_back(reasoning_->close);
       begin(Mode::reasoning);
@@ -101,6 +102,7 @@ bool OutputReader::step(bool last) {
   switch (mode_) {
     case Mode::opening: return step_opening(last);
     case Mode::probe: return step_probe(last);
+    case Mode::choice: return step_choice(last);
     case Mode::content: return step_content(last);
     case Mode::reasoning: return step_reasoning(last);
     case Mode::tools: return step_tools(last);
@@ -153,6 +155,8 @@ bool OutputReader::emit_calls(const calls::Calls& calls) {
   after_calls_ = true;
   for (const ToolCall& call : *calls) {
     events_->push_back({OutputEvent::Kind::tool_call, "", call});
+    std::string& arguments = events_->back().call.arguments;
+    if (arguments == "null") arguments = "{}";  // as some models write that there are none
   }
   return true;
 }
@@ -258,6 +262,26 @@ bool OutputReader::step_probe(bool last) {
   }
   if (begins == std::string::npos && !last) return false;
   mode_ = Mode::content;
+  return true;
+}
+
+/// The beginning of an answer that is calls or a text of a schema, or what follows a section.
+bool OutputReader::step_choice(bool last) {
+  searched_ = std::min(pending_.find_first_not_of(kWhiteSpace, searched_), pending_.size());
+  const std::string_view text = std::string_view(pending_).substr(searched_);
+  bool may_begin = text.empty();
+  for (const ToolSection& section : format_.sections) {
+    if (section.open.empty()) continue;
+    if (text.starts_with(section.open)) {
+      pending_.erase(0, searched_ + section.open.size());
+      begin_section(section.open);
+      return true;
+    }
+    may_begin = may_begin || section.open.starts_with(text);
+  }
+  if (may_begin && !last) return false;
+  mode_ = format_.bare != nullptr && !after_calls_ ? Mode::probe : Mode::content;
+  searched_ = 0;
   return true;
 }
 

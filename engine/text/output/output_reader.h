@@ -28,10 +28,11 @@ class OutputReader {
   std::string_view format() const { return format_.name; }
 
  private:
-  enum class Mode { opening, probe, content, reasoning, tools, header, message_call };
+  enum class Mode { opening, probe, choice, content, reasoning, tools, header, message_call };
 
   bool step(bool last);
   bool step_probe(bool last);
+  bool step_choice(bool last);
   bool step_opening(bool last);
   bool step_content(bool last);
   bool step_reasoning(bool last);

@@ -1,0 +1,261 @@
+#include "engine/text/output/call_grammar.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "engine/text/output/call_text.h"
+#include "engine/text/output/output_format.h"
+
+namespace infer {
+namespace {
+
+using calls::Json;
+
+/// A text as an element of a grammar.
+std::string literal(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+/// The same of a mark, any part of which may be a special token.
+std::string mark(std::string_view text) { return "%special " + literal(text); }
+
+struct Tool {
+  std::string name;
+  std::string arguments;  ///< the rule
+  bool strict = false;
+};
+
+/// Rules that several forms share.
+constexpr std::string_view kShared =
+    "ws ::= [ \\t\\r\\n]{0,40}\n"
+    "object ::= %json {\"type\": \"object\"}\n"
+    "id-text ::= \"\\\"\" [a-zA-Z0-9_.:-]{0,64} \"\\\"\"\n"
+    "id ::= (\"\\\"id\\\"\" | \"\\\"tool_call_id\\\"\") ws \":\" ws id-text\n"
+    "head ::= \"\\\"type\\\"\" ws \":\" ws \"\\\"function\\\"\" ws \",\" ws | id ws \",\" ws\n"
+    "name-key ::= (\"\\\"name\\\"\" | \"\\\"tool_name\\\"\") ws \":\" ws\n"
+    "arguments-key ::= ws \",\" ws (\"\\\"arguments\\\"\" | \"\\\"parameters\\\"\") ws \":\" ws\n";
+
+/// Writes the rules of calls.
+class CallRules {
+ public:
+  explicit CallRules(const Json& tools) {
+    for (const Json& tool : tools) {
+      const auto inner = tool.is_object() ? tool.find("function") : tool.end();
+      const Json& function = tool.is_object() && inner != tool.end() ? *inner : tool;
+      if (!function.is_object()) continue;
+      const auto name = function.find("name");
+      if (name == function.end() || !name->is_string()) continue;
+      const bool strict = function.value("strict", Json()) == true;
+      tools_.push_back({name->get<std::string>(), "object", strict});
+      if (strict) add_schema(function, tools_.back());
+    }
+  }
+
+  bool empty() const { return tools_.empty(); }
+  bool strict() const { return std::ranges::any_of(tools_, &Tool::strict); }
+  const std::vector<Tool>& tools() const { return tools_; }
+
+  /// The calls of a section, with its marks; empty if their form has no grammar here.
+  std::string section(const ToolSection& section) {
+    const std::string calls = calls_of(section);
+    if (calls.empty()) return {};
+    std::string all = mark(section.open) + " ws " + calls;
+    if (!section.close.empty()) all += " ws " + mark(section.close);
+    return all;
+  }
+
+  /// A call as JSON, or several.
+  std::string objects() {
+    if (!objects_) {
+      objects_ = true;
+      rules_ +=
+          "call ::= \"{\" ws head? name-key " +
+          by_tool([](const Tool& tool) { return literal(calls::write_json(tool.name)); },
+                  "arguments-key ") +
+          " ws (\",\" ws id ws)? \"}\"\n"
+          "calls ::= call (ws \";\"? ws call)* | \"[\" ws call (ws \",\" ws call)* ws \"]\"\n";
+    }
+    return "calls";
+  }
+
+  std::string rules() const { return std::string(kShared) + rules_; }
+
+ private:
+  void add_schema(const Json& function, Tool& tool) {
+    const auto given = function.find("parameters");
+    Json schema = given != function.end() && given->is_object() ? *given : Json::object();
+    schema["type"] = "object";
+    tool.arguments = fmt::format("arguments-{}", tools_.size());
+    rules_ += fmt::format("{} ::= %json {} {}\n", tool.arguments, literal("the tool " + tool.name),
+                          calls::write_json(schema));
+  }
+
+  /// For each tool its name, what stands before the arguments, and those.
+  template <class Name>
+  std::string by_tool(Name&& name, const std::string& between) const {
+    std::string strict, others;
+    for (const Tool& tool : tools_) {
+      std::string& to = tool.strict ? strict : others;
+      if (!to.empty()) to += " | ";
+      to += name(tool);
+      if (tool.strict) to += " " + between + tool.arguments;
+    }
+    if (!others.empty()) others = fmt::format("({}) {}object", others, between);
+    return fmt::format("({}{}{})", strict, strict.empty() || others.empty() ? "" : " | ", others);
+  }
+  std::string by_name(const std::string& between) const {
+    return by_tool([](const Tool& tool) { return literal(tool.name); }, between);
+  }
+
+  std::string calls_of(const ToolSection& section) {
+    if (section.parse == calls::json) return objects();
+    if (section.parse == calls::named_json) {
+      rules_ += "pair ::= \"{\" ws " +
+                by_tool([](const Tool& tool) { return literal(calls::write_json(tool.name)); },
+                        "ws \":\" ws ") +
+                " ws \"}\"\n";
+      return "\"[\" ws pair (ws \",\" ws pair)* ws \"]\"";
+    }
+    if (section.parse == calls::mistral) {
+      rules_ += "call-id ::= " + mark("[CALL_ID]") + " ws [a-zA-Z0-9_-]{1,64}\n";
+      rules_ += "one ::= " + by_name("ws call-id? ws " + mark("[ARGS]") + " ws ") + "\n";
+      objects();
+      return fmt::format("(\"[\" ws call (ws \",\" ws call)* ws \"]\" | one (ws {} ws one)*)",
+                         mark(section.open));
+    }
+    if (section.parse == calls::deepseek) {
+      const std::string begin = mark("<｜tool▁call▁begin｜>");
+      const std::string between = mark("<｜tool▁sep｜>");
+      rules_ += fmt::format("one ::= {} ws (\"function\" {} {} ws \"```\" | {}) ws {}\n", begin,
+                            between, by_name("ws \"```json\" ws "), by_name(between + " ws "),
+                            mark("<｜tool▁call▁end｜>"));
+      return "one (ws one)*";
+    }
+    if (section.parse == calls::kimi) {
+      rules_ += fmt::format(
+          "one ::= {} ws \"functions.\"? {} ws {}\n", mark("<|tool_call_begin|>"),
+          by_name("\":\" [0-9]{1,6} ws " + mark("<|tool_call_argument_begin|>") + " ws "),
+          mark("<|tool_call_end|>"));
+      return "one (ws one)*";
+    }
+    if (section.parse == calls::function_json) return by_name("\">\" ws ");
+    return {};
+  }
+
+  std::vector<Tool> tools_;
+  std::string rules_;
+  bool objects_ = false;
+};
+
+/// How a bare call of a tool begins.
+void add_beginnings(const CallRules& rules, std::vector<std::string>& to) {
+  for (const Tool& tool : rules.tools()) {
+    const std::string name = calls::write_json(tool.name);
+    to.push_back("{\"name\": " + name);
+    to.push_back("{\"name\":" + name);
+    to.push_back("{\"type\": \"function\", \"name\": " + name);
+    to.push_back("{\"type\":\"function\",\"name\":" + name);
+  }
+}
+
+/// The schema holds the message for the user. What is before it, such as calls, is free.
+void hold_messages(const OutputFormat& format, const std::string& text, GenerateOptions& options) {
+  if (format.name == "harmony") {
+    options.grammar =
+        fmt::format("root ::= {} [ ]? ({} [a-zA-Z]{{0,16}})? {} text\n{}", mark("<|channel|>final"),
+                    mark("<|constrain|>"), mark("<|message|>"), text);
+    options.grammar_start.marks = {"<|channel|>final"};
+  } else {
+    options.grammar = "root ::= \">>>\"? \"all\\n\" text\n" + text;
+    options.grammar_start.marks = {">>>all\n"};
+    options.grammar_start.first = {"all\n"};
+  }
+}
+
+/// The answer is calls or the rule `text`.
+void hold_answer(const OutputFormat& format, CallRules& rules, const std::string& text,
+                 GenerateOptions& options) {
+  std::string sections;
+  for (const ToolSection& section : format.sections) {
+    if (section.open.empty()) continue;
+    std::string one = rules.section(section);
+    if (one.empty() && !section.close.empty()) {
+      one = mark(section.open) + " %until " + literal(section.close);
+    }
+    if (!one.empty()) sections += (sections.empty() ? "" : " | ") + one;
+  }
+  options.grammar = "root ::= text";
+  if (!sections.empty()) options.grammar += " | section (ws section)*";
+  if (format.bare != nullptr) options.grammar += " | " + rules.objects();
+  options.grammar += "\n" + text + rules.rules();
+  if (!sections.empty()) options.grammar += "section ::= " + sections + "\n";
+}
+
+}  // namespace
+
+Result<bool> hold_calls(std::string_view template_source, std::string_view prompt,
+                        OutputOptions& output, GenerateOptions& options) {
+  const std::optional<Json> tools = calls::read_json(output.declared_tools);
+  if (!tools || !tools->is_array()) {
+    return fail(StatusCode::invalid_argument, "tools: expected a JSON array of functions");
+  }
+  const OutputFormat& format = find_output_format(template_source);
+  CallRules rules(*tools);
+  if (rules.empty()) return false;
+  GrammarStart start;
+  if (!options.json_schema.empty()) {
+    const std::string text =
+        fmt::format("text ::= %json \"the schema of the text\" {}\n", options.json_schema);
+    if (format.messages != nullptr) {
+      hold_messages(format, text, options);
+    } else if (format.bare == nullptr && format.sections[0].open.empty()) {
+      return false;
+    } else {
+      hold_answer(format, rules, text, options);
+      output.constrained = output.or_calls = true;
+    }
+    options.json_schema.clear();
+    return true;
+  }
+  std::string root;
+  start.again = true;
+  for (const ToolSection& section : format.sections) {
+    if (section.open.empty()) continue;
+    const std::string one = rules.section(section);
+    if (one.empty()) continue;
+    root += (root.empty() ? "" : " | ") + one;
+    start.marks.emplace_back(section.open);
+    start.again = start.again && !section.close.empty();
+  }
+  if (format.bare != nullptr && output.tools && !output.continues) {
+    root += (root.empty() ? "" : " | ") + rules.objects();
+    add_beginnings(rules, start.first);
+    start.again = false;
+  }
+  if (root.empty()) return false;
+  const ReasoningMarks* reasoning = find_reasoning(template_source);
+  if (reasoning != nullptr && !format.calls_in_reasoning) {
+    start.skipping = ends_in_reasoning(*reasoning, prompt);
+    if (start.skipping || !output.continues) start.skip_open = reasoning->open;
+    start.skip_close = reasoning->close;
+  }
+  start.optional = !rules.strict();
+  options.grammar = "root ::= " + root + "\n" + rules.rules();
+  options.grammar_start = std::move(start);
+  return true;
+}
+
+}  // namespace infer

@@ -1,0 +1,416 @@
+// Calls of tools are held to the declared tools, in the forms that models write them in.
+#include "engine/text/output/call_grammar.h"
+
+#include <doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "engine/generate/grammars.h"
+#include "engine/text/output/output_reader.h"
+#include "tests/text/tiny_vocab.h"
+
+namespace infer::call_grammar_test {
+namespace {
+
+/// `f` is strict, `any "x"` is not.
+constexpr std::string_view kTools = R"([
+  {"type": "function", "function": {"name": "f", "strict": true, "parameters": {
+    "type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"],
+    "additionalProperties": false}}},
+  {"type": "function", "function": {"name": "any \"x\"", "parameters": {
+    "type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}}}])";
+constexpr std::string_view kSchema =
+    R"({"type": "object", "properties": {"s": {"type": "string"}}, "required": ["s"]})";
+
+struct Form {
+  std::string_view source;  ///< marks that a template has
+  std::string_view name;
+  std::vector<std::string> controls;
+  /// What stands before the arguments {"n": 5} of `f`, and behind.
+  std::string before, after;
+  bool ends = false;  ///< with the call
+};
+
+const std::vector<Form>& forms() {
+  static const std::vector<Form> kForms = {
+      {"<tool_call>",
+       "hermes",
+       {},
+       "<tool_call>\n{\"name\": \"f\", \"arguments\": ",
+       "}\n</tool_call>"},
+      {"<tool_call> <response>",
+       "ernie",
+       {},
+       "<tool_call>\n{\"name\": \"f\", \"arguments\": ",
+       "}\n</tool_call>"},
+      {"<TOOLCALL>",
+       "nemotron",
+       {},
+       "<TOOLCALL>[{\"name\": \"f\", \"arguments\": ",
+       "}]</TOOLCALL>"},
+      {"<|tool_call|>",
+       "granite",
+       {"<|tool_call|>"},
+       "<|tool_call|>[{\"name\": \"f\", \"arguments\": ",
+       "}]",
+       true},
+      {"<|tool|> <|/tool|>",
+       "phi4",
+       {"<|tool_call|>", "<|/tool_call|>"},
+       "<|tool_call|>[{\"name\": \"f\", \"arguments\": ",
+       "}]<|/tool_call|>"},
+      {"<|START_ACTION|>",
+       "cohere",
+       {"<|START_ACTION|>", "<|END_ACTION|>"},
+       "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"f\", \"parameters\": ",
+       "}\n]<|END_ACTION|>"},
+      {"<|tools_prefix|>",
+       "apertus",
+       {"<|tools_prefix|>", "<|tools_suffix|>"},
+       "<|tools_prefix|>[{\"f\": ",
+       "}]<|tools_suffix|>"},
+      {"<tool_calls> [BEGIN FINAL RESPONSE]",
+       "apriel",
+       {},
+       "<tool_calls>[{\"name\": \"f\", \"arguments\": ",
+       ", \"id\": \"a-1\"}]</tool_calls>"},
+      {"function call <|role_sep|>",
+       "gigachat",
+       {"<|role_sep|>", "<|message_sep|>"},
+       "function call<|role_sep|>\n{\"name\": \"f\", \"arguments\": ",
+       "}<|message_sep|>"},
+      {"[TOOL_CALLS]",
+       "mistral",
+       {"[TOOL_CALLS]", "[ARGS]", "[CALL_ID]"},
+       "[TOOL_CALLS]f[ARGS]",
+       "",
+       true},
+      {"[TOOL_CALLS]",
+       "mistral",
+       {"[TOOL_CALLS]", "[ARGS]", "[CALL_ID]"},
+       "[TOOL_CALLS]f[CALL_ID]abc123456[ARGS]",
+       "",
+       true},
+      {"[TOOL_CALLS]",
+       "mistral",
+       {"[TOOL_CALLS]"},
+       "[TOOL_CALLS] [{\"name\": \"f\", \"arguments\": ",
+       ", \"id\": \"abc123456\"}]",
+       true},
+      {"<｜tool▁calls▁begin｜>",
+       "deepseek",
+       {"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>", "<｜tool▁call▁begin｜>",
+        "<｜tool▁call▁end｜>", "<｜tool▁sep｜>"},
+       "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n",
+       "\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
+      {"<｜tool▁calls▁begin｜>",
+       "deepseek",
+       {"<｜tool▁sep｜>"},
+       "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>",
+       "<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
+      {"<|tool_calls_section_begin|>",
+       "kimi",
+       {"<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", "<|tool_call_begin|>",
+        "<|tool_call_argument_begin|>", "<|tool_call_end|>"},
+       "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>",
+       "<|tool_call_end|><|tool_calls_section_end|>"},
+      {"<function= <|start_header_id|>", "functionary-v3.1", {}, "<function=f>", "</function>"},
+      {"<|start_header_id|> \"parameters\"",
+       "llama3",
+       {"<|python_tag|>"},
+       "<|python_tag|>{\"type\": \"function\", \"name\": \"f\", \"parameters\": ",
+       "}",
+       true},
+      {"<|start_header_id|> \"parameters\"",
+       "llama3",
+       {"<|python_tag|>"},
+       "{\"name\": \"f\", \"parameters\": ",
+       "}",
+       true},
+      {"<|start_header_id|> \"parameters\"",
+       "llama3",
+       {},
+       "{\"type\": \"function\", \"name\": \"f\", \"parameters\": ",
+       "}",
+       true},
+  };
+  return kForms;
+}
+
+std::shared_ptr<const Tokenizer> vocabulary(const std::vector<std::string>& controls) {
+  TokenizerSpec spec = test::sentencepiece_spec();
+  for (const std::string& text : controls) {
+    test::add_token(spec, text, TokenType::control);
+  }
+  for (const char* text :
+       {"\": ", "{\"", "}\n", ">\n", "name", "<tool", "think>", "\"}", "\",", "f\""}) {
+    test::add_token(spec, text);
+  }
+  auto made = Tokenizer::create(std::move(spec));
+  REQUIRE(made);
+  return *std::move(made);
+}
+
+/// Takes the longest tokens that are allowed; how much of the text that is.
+size_t take(Constraint& constraint, const Tokenizer& tokenizer, std::string_view text) {
+  size_t at = 0;
+  while (at < text.size()) {
+    int32_t best = -1;
+    for (int32_t id = 3; id < tokenizer.vocab_size(); ++id) {
+      const std::string_view piece = tokenizer.piece(id);
+      if (piece.empty() || !text.substr(at).starts_with(piece) || !constraint.allows(id)) continue;
+      if (best < 0 || piece.size() > tokenizer.piece(best).size()) best = id;
+    }
+    if (best < 0) return at;
+    REQUIRE(constraint.accept(best));
+    at += tokenizer.piece(best).size();
+  }
+  return at;
+}
+
+struct Held {
+  OutputOptions output;
+  GenerateOptions options;
+  std::shared_ptr<const Tokenizer> tokenizer;
+  std::unique_ptr<Grammars> grammars;
+  std::unique_ptr<Constraint> constraint;
+  bool held = false;
+
+  Held(std::string_view source, const std::vector<std::string>& controls,
+       std::string_view schema = "", std::string_view tools = kTools,
+       std::string_view prompt = "") {
+    output.declared_tools = tools;
+    options.json_schema = schema;
+    const Result<bool> done = hold_calls(source, prompt, output, options);
+    REQUIRE_MESSAGE(done, (done ? "" : done.error().message()));
+    held = *done;
+    tokenizer = vocabulary(controls);
+    grammars = std::make_unique<Grammars>(tokenizer);
+    auto made = grammars->constraint(options);
+    REQUIRE_MESSAGE(made, (made ? "" : made.error().message() + "\n" + options.grammar));
+    constraint = *std::move(made);
+  }
+  /// How much of the text may be written.
+  size_t take(std::string_view text) {
+    return call_grammar_test::take(*constraint, *tokenizer, text);
+  }
+  bool takes(std::string_view text) { return take(text) == text.size(); }
+};
+
+/// Content, and the calls as name(arguments).
+std::string read(std::string_view source, std::string_view text, const OutputOptions& options,
+                 std::string_view prompt = "") {
+  OutputReader reader(source, prompt, options, DeclaredTools::read(options.declared_tools).value());
+  std::vector<OutputEvent> events;
+  for (size_t i = 0; i < text.size(); ++i) reader.push(text.substr(i, 1), events);
+  reader.finish(events);
+  std::string out;
+  for (const OutputEvent& event : events) {
+    out += event.kind == OutputEvent::Kind::tool_call
+               ? "{" + event.call.name + event.call.arguments + "}"
+               : event.text;
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("a call that has begun is held to a declared tool and its arguments") {
+  for (const Form& form : forms()) {
+    CAPTURE(form.name);
+    CAPTURE(form.before);
+    CHECK(find_output_format(form.source).name == form.name);
+    const std::string text = form.before + "{\"n\":5}" + form.after;
+    Held held(form.source, form.controls);
+    CHECK(held.held);
+    CHECK(held.options.grammar_start.again == !form.ends);
+    const bool bare = form.before.starts_with('{');
+    const std::string_view free = bare ? "" : "Free {\"text\"}: <tool </x>\n";
+    CHECK(held.takes(free));
+    CHECK(held.constraint->is_free());
+    CHECK(held.take(text) == text.size());
+    CHECK(held.constraint->is_free() == !form.ends);
+    CHECK(held.constraint->complete());
+    if (!form.ends) {
+      CHECK(held.takes("free\n"));
+      CHECK(held.take(text) == text.size());
+    }
+    CHECK(read(form.source, text, held.output) == "{f{\"n\":5}}");
+    // Neither another tool, nor other arguments.
+    const auto refused = [&](std::string_view arguments) {
+      Held other(form.source, form.controls);
+      const std::string wrong = form.before + std::string(arguments);
+      return other.take(wrong) < wrong.size();
+    };
+    CHECK(refused("{\"n\": \""));
+    CHECK(refused("{\"m\""));
+    CHECK(refused("[5"));
+    Held other(form.source, form.controls, "", R"([{"name": "other"}])");
+    CHECK((other.take(text) == text.size()) == bare);  // a bare call of no tool is text
+  }
+}
+
+TEST_CASE("a tool that is not strict takes any object") {
+  const char* call = "<tool_call>{\"name\": \"any \\\"x\\\"\", \"arguments\": ";
+  Held held("<tool_call>", {});
+  CHECK(held.takes(call));
+  CHECK_FALSE(held.takes("5"));
+  CHECK(held.takes("{\"m\": [1, {}]}}</tool_call>"));
+  CHECK(held.constraint->is_free());
+  CHECK_FALSE(held.options.grammar_start.optional);
+  Held loose("<tool_call>", {}, "", R"([{"name": "f", "parameters": {"$ref": "http://no"}}])");
+  CHECK(loose.options.grammar_start.optional);
+  CHECK(loose.takes("<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1}}</tool_call>"));
+}
+
+TEST_CASE("a strict tool whose schema is refused is named") {
+  OutputOptions output;
+  output.declared_tools =
+      R"([{"name": "f"}, {"name": "odd", "strict": true, "parameters": {"$ref": "http://no"}}])";
+  GenerateOptions options;
+  REQUIRE(hold_calls("<tool_call>", "", output, options).value());
+  Grammars grammars(vocabulary({}));
+  const auto made = grammars.constraint(options);
+  REQUIRE(!made);
+  CHECK(made.error().message().starts_with("the tool odd: "));
+}
+
+TEST_CASE("many tools") {
+  std::string tools = "[";
+  for (int i = 0; i < 1000; ++i) {
+    tools += (i == 0 ? "" : ", ") + std::string(R"({"name": "tool_)") + std::to_string(i) +
+             R"(", "parameters": {"type": "object", "properties": {}}, "strict": )" +
+             (i % 2 == 0 ? "true}" : "false}");
+  }
+  Held held("<tool_call>", {}, "", tools + "]");
+  for (const char* name : {"tool_0", "tool_999", "tool_500"}) {
+    CHECK(held.takes(std::string("<tool_call>{\"name\": \"") + name +
+                     "\", \"arguments\": {}}</tool_call>"));
+  }
+  CHECK_FALSE(held.takes("<tool_call>{\"name\": \"tool_1000"));
+}
+
+TEST_CASE("marks in reasoning do not begin a call") {
+  const char* source = "<tool_call> <think></think>";
+  const std::string call = "<tool_call>{\"name\": \"g";
+  CHECK(Held(source, {}).take(call) < call.size());
+  CHECK(Held(source, {}).takes("<think>\n" + call));
+  CHECK(Held(source, {}, "", kTools, "<think>\n").takes(call));
+  const std::string later = "hm </think>" + call;
+  CHECK(Held(source, {}, "", kTools, "<think>\n").take(later) == later.size() - 1);
+}
+
+TEST_CASE("beside a schema the answer is calls or a text") {
+  const std::string text = R"({"s": "<tool_call>{\"name\": \"f\"} [TOOL_CALLS]"})";
+  for (const Form& form : forms()) {
+    CAPTURE(form.name);
+    CAPTURE(form.before);
+    const std::string call = form.before + "{\"n\":5}" + form.after;
+    Held held(form.source, form.controls, kSchema);
+    CHECK(held.held);
+    CHECK(held.output.constrained);
+    CHECK(held.output.or_calls);
+    CHECK(held.options.json_schema.empty());
+    CHECK_FALSE(held.constraint->is_free());
+    CHECK(OutputReader(form.source, "").format() == form.name);
+    CHECK(held.take(call) == call.size());
+    CHECK(held.constraint->complete());
+    CHECK(read(form.source, call, held.output) == "{f{\"n\":5}}");
+    Held other(form.source, form.controls, kSchema);
+    CHECK(other.takes(text));
+    CHECK(other.constraint->must_end());
+    CHECK(read(form.source, text, other.output) == text);
+    CHECK(Held(form.source, form.controls, kSchema).take("Free") == 0);
+    CHECK(Held(form.source, form.controls, kSchema).take(form.before + "{\"x") <
+          form.before.size() + 3);
+  }
+}
+
+TEST_CASE("beside a schema, forms whose arguments are no JSON have sections as well") {
+  struct Row {
+    const char* source;
+    const char* call;
+    const char* read;
+  };
+  const Row rows[] = {
+      {"<tool_call> <function=",
+       "<tool_call>\n<function=f>\n<parameter=n>\n</b> 5\n</parameter>\n</function>\n</tool_call>",
+       "{f{\"n\":\"</b> 5\"}}"},
+      {"<tool_call> <arg_key>",
+       "<tool_call>f<arg_key>n</arg_key><arg_value>x</arg_value></tool_call>", "{f{\"n\":\"x\"}}"},
+      {"<|tool_call>", "<|tool_call>call:f{n:5}<tool_call|>", "{f{\"n\":5}}"},
+      {"List of tools: <|im_start|>", "<|tool_call_start|>[f(n=5)]<|tool_call_end|>",
+       "{f{\"n\":5}}"}};
+  for (const Row& row : rows) {
+    CAPTURE(row.source);
+    Held held(row.source,
+              {"<|tool_call>", "<tool_call|>", "<|tool_call_start|>", "<|tool_call_end|>"},
+              kSchema);
+    CHECK(held.takes(row.call));
+    CHECK(held.constraint->complete());
+    CHECK(read(row.source, row.call, held.output) == row.read);
+    CHECK(held.takes("\n"));
+    CHECK(held.takes(row.call));
+    CHECK(read(row.source, std::string(row.call) + "\n" + row.call, held.output) ==
+          std::string(row.read) + row.read);
+    CHECK(Held(row.source, {}, kSchema).takes(R"({"s": "<tool_call>"})"));
+    // Without a schema they are as they were.
+    OutputOptions output;
+    output.declared_tools = kTools;
+    GenerateOptions options;
+    CHECK_FALSE(hold_calls(row.source, "", output, options).value());
+    CHECK((options.grammar.empty() && options.grammar_start.marks.empty()));
+  }
+}
+
+TEST_CASE("forms of messages: the schema holds the one for the user") {
+  const char* harmony = "<|channel|> <|message|>";
+  const std::vector<std::string> controls = {"<|channel|>", "<|message|>", "<|constrain|>",
+                                             "<|start|>", "<|endx|>"};
+  for (const char* header :
+       {"<|channel|>final<|message|>", "<|channel|>final <|constrain|>json<|message|>"}) {
+    Held held(harmony, controls, kSchema);
+    CHECK(held.held);
+    CHECK_FALSE(held.output.constrained);
+    CHECK(held.takes("<|channel|>analysis<|message|>Hm.<|start|>assistant"));
+    CHECK(held.constraint->is_free());
+    CHECK(held.takes(header));
+    CHECK_FALSE(held.takes("Hm"));
+    CHECK(held.takes("{\"s\": \"x\"}"));
+    CHECK(held.constraint->must_end());
+  }
+  Held call(harmony, controls, kSchema);
+  CHECK(call.takes("<|channel|>commentary to=functions.f<|message|>{\"n\": 5}"));
+  CHECK(call.constraint->complete());
+  Held functionary(">>>all", {}, kSchema);
+  CHECK(functionary.takes("all\n{\"s\": \"x\"}"));
+  CHECK(functionary.constraint->must_end());
+  Held other(">>>all", {}, kSchema);
+  CHECK(other.takes("f\n{\"n\": 5}>>>all\n"));
+  CHECK_FALSE(other.takes("x"));
+}
+
+TEST_CASE("a format without calls has no grammar of them") {
+  OutputOptions output;
+  output.declared_tools = kTools;
+  GenerateOptions options;
+  options.json_schema = kSchema;
+  CHECK_FALSE(hold_calls("", "", output, options).value());
+  CHECK(options.json_schema == kSchema);
+  CHECK_FALSE(output.constrained);
+  output.declared_tools = "[]";
+  CHECK_FALSE(hold_calls("<tool_call>", "", output, options).value());
+  output.declared_tools = "{";
+  CHECK_FALSE(hold_calls("<tool_call>", "", output, options));
+}
+
+TEST_CASE("arguments null are an object without members") {
+  OutputOptions options;
+  options.declared_tools = kTools;
+  CHECK(read("<tool_call>", "<tool_call>{\"name\": \"f\", \"arguments\": null}</tool_call>",
+             options) == "{f{}}");
+  CHECK(read("[TOOL_CALLS]", "[TOOL_CALLS]f[ARGS]{}", options) == "{f{}}");
+}
+
+}  // namespace infer::call_grammar_test

@@ -96,7 +96,9 @@ class CallRules {
  private:
   void add_schema(const Json& function, Tool& tool) {
     const auto given = function.find("parameters");
-    Json schema = given != function.end() && given->is_object() ? *given : Json::object();
+    Json schema = given != function.end() && given->is_object()
+                      ? *given
+                      : Json{{"properties", Json::object()}};
     schema["type"] = "object";
     tool.arguments = fmt::format("arguments-{}", tools_.size());
     rules_ += fmt::format("{} ::= %json {} {}\n", tool.arguments, literal("the tool " + tool.name),

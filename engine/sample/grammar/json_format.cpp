@@ -1,6 +1,8 @@
 #include "engine/sample/grammar/json_format.h"
 
 #include <algorithm>
+#include <array>
+#include <mutex>
 #include <string>
 
 #include "engine/sample/grammar/regex.h"
@@ -132,7 +134,7 @@ struct Format {
   std::string (*uncounted)() = nullptr;  ///< if that is another one
 };
 
-const std::string kBeyondAscii = "\\u00a0-\\ud7ff\\uf900-\\ufdcf\\ufdf0-\\uffef";
+constexpr const char* kBeyondAscii = "\\u00a0-\\ud7ff\\uf900-\\ufdcf\\ufdf0-\\uffef";
 
 constexpr Format kKnown[] = {
     {"date", date},
@@ -163,10 +165,19 @@ FormatKind format_kind(std::string_view name) {
   return FormatKind::unknown;
 }
 
-Result<FormatLanguage> format_language(std::string_view name, CharWork& work) {
+Result<std::shared_ptr<const FormatLanguage>> format_language(std::string_view name) {
   const auto* format = std::ranges::find(kKnown, name, &Format::name);
-  if (format == std::end(kKnown)) return FormatLanguage{CharDfa::all(), {}};
-  const auto compiled = [&](const std::string& pattern) -> Result<CharDfa> {
+  if (format == std::end(kKnown)) {
+    return std::make_shared<const FormatLanguage>(FormatLanguage{CharDfa::all(), {}});
+  }
+  // They are constants, made when they are first asked for.
+  static std::mutex mutex;
+  static std::array<std::shared_ptr<const FormatLanguage>, std::size(kKnown)> made;
+  const std::lock_guard lock(mutex);
+  std::shared_ptr<const FormatLanguage>& known = made[static_cast<size_t>(format - kKnown)];
+  if (known) return known;
+  const auto compiled = [](const std::string& pattern) -> Result<CharDfa> {
+    CharWork work;
     INFER_TRY(const CharDfa language, compile_regex("^(" + pattern + ")$", work));
     return language.minimal(work);
   };
@@ -175,7 +186,8 @@ Result<FormatLanguage> format_language(std::string_view name, CharWork& work) {
   if (format->uncounted != nullptr) {
     INFER_TRY(out.uncounted, compiled(format->uncounted()));
   }
-  return out;
+  known = std::make_shared<const FormatLanguage>(std::move(out));
+  return known;
 }
 
 }  // namespace infer

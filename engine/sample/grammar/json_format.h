@@ -1,6 +1,7 @@
 // The formats of JSON Schema as sets of strings.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string_view>
 
@@ -24,6 +25,6 @@ struct FormatLanguage {
   /// the whole length multiplies.
   std::optional<CharDfa> uncounted;
 };
-Result<FormatLanguage> format_language(std::string_view name, CharWork& work);
+Result<std::shared_ptr<const FormatLanguage>> format_language(std::string_view name);
 
 }  // namespace infer

@@ -218,12 +218,7 @@ Status KeywordReader::read_strings() {
       return refused("format", "the format " + name + " is not supported").value();
     case FormatKind::known: break;
   }
-  auto& known = maker_.formats_[name];
-  if (!known) {
-    INFER_TRY_S(FormatLanguage language, format_language(name, maker_.char_work()));
-    known = std::make_shared<const FormatLanguage>(std::move(language));
-  }
-  base_.formats.push_back(known);
+  INFER_TRY_S(base_.formats.emplace_back(), format_language(name));
   return {};
 }
 

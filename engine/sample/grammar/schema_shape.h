@@ -165,7 +165,6 @@ class ShapeMaker {
   uint64_t work_ = 0;
   CharWork char_work_{16'000'000};
   std::map<std::string, std::shared_ptr<const CharDfa>> patterns_;  ///< by their texts
-  std::map<std::string, std::shared_ptr<const FormatLanguage>> formats_;
 };
 
 }  // namespace infer

@@ -146,7 +146,8 @@ Json conversation_of(Fields& fields, bool& one_call) {
                              {"function",
                               {{"name", read_tool_name(tool)},
                                {"description", tool.text("description").value_or("")},
-                               {"parameters", *schema}}}});
+                               {"parameters", *schema},
+                               {"strict", tool.boolean("strict").value_or(false)}}}});
   }
   if (const Json* choice = fields.object("tool_choice"); choice != nullptr) {
     Fields inner(*choice, "tool_choice");

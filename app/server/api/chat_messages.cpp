@@ -154,7 +154,7 @@ bool can_continue(const Json& message) {
          content->is_string() && *content != "" && (calls == message.end() || calls->empty());
 }
 
-Json template_variables(Fields& fields) {
+Json template_variables(Fields& fields, Json* declared) {
   Json variables = Json::object();
   if (const Json* more = fields.object("chat_template_kwargs")) variables = *more;
   // Only those that are checked below.
@@ -182,6 +182,8 @@ Json template_variables(Fields& fields) {
     read_tool_name(inner);
   }
   Json allowed = allowed_tools(fields, choice, tools == nullptr ? Json::array() : *tools);
+  if (declared != nullptr) *declared = allowed;
+  for (Json& tool : allowed) tool["function"].erase("strict");
   if (!allowed.empty()) variables["tools"] = std::move(allowed);
   return variables;
 }
@@ -221,9 +223,9 @@ std::vector<ModelImage> read_images(const Call& call, const std::vector<std::str
 void read_chat(const Call& call, Fields& fields, CompletionRequest& request) {
   const ServedModel& model = *call.model;
   require_generating(model);
-  Json variables = template_variables(fields);
+  Json tools = Json::array();
+  Json variables = template_variables(fields, &tools);
   if (const auto effort = fields.text("reasoning_effort")) variables["reasoning_effort"] = *effort;
-  const Json tools = variables.value("tools", Json::array());
   const ToolChoice choice = read_tool_choice(fields);
   force_tool(fields, choice, tools, request);
   const bool continues = variables.value("continue_final_message", Json(false)) == true;
@@ -235,13 +237,15 @@ void read_chat(const Call& call, Fields& fields, CompletionRequest& request) {
   }
   request.prompt_text = must(model.render(std::move(variables), files.size()));
   request.template_source = model.template_source(!tools.empty());
-  const bool constrained = OutputParser::is_constrained(request.template_source, request.options);
-  request.output = {.constrained = constrained,
-                    .continues = continues,
+  request.output = {.continues = continues,
                     .tools = !tools.empty(),
                     .declared_tools = tools.empty() ? "" : write_json(tools),
                     .calls = choice.mode != ToolChoice::Mode::none};
-  if (constrained && begins) {
+  if (choice.mode != ToolChoice::Mode::automatic || !hold_calls(tools, request)) {
+    request.output.constrained =
+        OutputParser::is_constrained(request.template_source, request.options);
+  }
+  if (request.output.constrained && begins) {
     request.prompt_text =
         must(OutputParser::lead_to_answer(request.template_source, request.prompt_text));
   }

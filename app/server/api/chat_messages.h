@@ -31,8 +31,8 @@ Json read_content(Fields& message, const char* name = "content");
 bool can_continue(const Json& message);
 
 /// Variables of the template: "messages", "tools", those of chat_template_kwargs, and whether the
-/// last message is continued.
-Json template_variables(Fields& fields);
+/// last message is continued. `declared`: gets the tools with "strict", which is not for templates.
+Json template_variables(Fields& fields, Json* declared = nullptr);
 
 /// The same, rendered and as tokens; with `tool_choice`, which may hold the answer to a call. A
 /// request with images has its place from here on.

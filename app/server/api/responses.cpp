@@ -150,6 +150,7 @@ Json conversation_of(Fields& fields) {
     Json function = {{"name", read_tool_name(tool)}};
     if (const auto description = tool.text("description")) function["description"] = *description;
     if (const Json* parameters = tool.object("parameters")) function["parameters"] = *parameters;
+    if (tool.boolean("strict").value_or(false)) function["strict"] = true;
     made["tools"].push_back({{"type", "function"}, {"function", std::move(function)}});
   }
   if (const Json* choice = fields.find("tool_choice"); choice != nullptr) {

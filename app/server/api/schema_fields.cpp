@@ -44,10 +44,14 @@ bool may_name_rounded(const Json& schema) {
 
 }  // namespace
 
-void hold_to_schema(const std::string& field, const Json& schema, CompletionRequest& request) {
+void check_schema(const std::string& field, const Json& schema) {
   if (may_name_rounded(schema)) {
     throw Problem(400, field + ": expected numbers of at most 64 bits in enum and const", field);
   }
+}
+
+void hold_to_schema(const std::string& field, const Json& schema, CompletionRequest& request) {
+  check_schema(field, schema);
   request.options.json_schema = write_json(schema);
   request.constraint_field = field;
 }

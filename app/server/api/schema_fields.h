@@ -8,8 +8,11 @@
 
 namespace infer::server {
 
-/// Holds the answer to a schema. `field`: its path in the request, for messages. Throws Problem if
-/// it names values that the server did not read as they were sent.
+/// Throws Problem if a schema names values that the server did not read as they were sent. `field`:
+/// its path in the request, for messages.
+void check_schema(const std::string& field, const Json& schema);
+
+/// Holds the answer to a schema, which is checked.
 void hold_to_schema(const std::string& field, const Json& schema, CompletionRequest& request);
 
 /// Makes the references of a schema that is part of another one refer to the same places there.

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "server/api/problem.h"
 #include "server/api/schema_fields.h"
 
 namespace infer::server {
@@ -122,6 +123,19 @@ void force_tool(Fields& fields, const ToolChoice& choice, const Json& tools,
   }
   request.forced = "*";
   hold_to_schema("tools", {{"anyOf", std::move(any)}}, request);
+}
+
+bool hold_calls(const Json& tools, CompletionRequest& request) {
+  if (tools.empty() || !request.options.grammar.empty()) return false;
+  for (const Json& tool : tools) {
+    const Json& function = tool["function"];
+    if (function.value("strict", Json()) != true) continue;
+    check_schema("tools", function.value("parameters", Json()));
+  }
+  const bool held = must(OutputParser::hold_calls(request.template_source, request.prompt_text,
+                                                  request.output, request.options));
+  if (held && request.constraint_field.empty()) request.constraint_field = "tools";
+  return held;
 }
 
 }  // namespace infer::server

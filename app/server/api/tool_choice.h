@@ -29,4 +29,8 @@ Json allowed_tools(Fields& fields, const ToolChoice& choice, const Json& tools);
 void force_tool(Fields& fields, const ToolChoice& choice, const Json& tools,
                 CompletionRequest& request);
 
+/// Holds the calls that an answer may have to these tools, if the model's format has a grammar for
+/// it; beside a schema, an answer may then have calls. False: nothing is changed. Throws Problem.
+bool hold_calls(const Json& tools, CompletionRequest& request);
+
 }  // namespace infer::server

@@ -267,7 +267,8 @@ std::optional<ToolCall> Completion::forced_call(const std::string& text) const {
 std::string Completion::wrong_field(const Status& status) const {
   const bool refused =
       status.code() == StatusCode::invalid_argument || status.code() == StatusCode::unsupported;
-  return refused ? request_.constraint_field : "";
+  if (!refused) return "";
+  return status.message().starts_with("the tool ") ? "tools" : request_.constraint_field;
 }
 
 void Completion::fail(const Status& status, const std::string& field) {

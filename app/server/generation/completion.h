@@ -26,7 +26,8 @@ struct CompletionRequest {
   int copies = 1;                             ///< answers to each
   size_t at_once = 1;                         ///< answers that are generated together
   GenerateOptions options;
-  /// Path of the field that options.grammar or options.json_schema is from.
+  /// Path of the field that options.grammar or options.json_schema is from. Schemas of tools are in
+  /// "tools" in any case.
   std::string constraint_field;
   std::vector<float> adapters;  ///< SessionOptions::adapters
   /// With a chat template: the output is taken apart. Its source, and the text that is continued.

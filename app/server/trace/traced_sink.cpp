@@ -52,7 +52,8 @@ TracedSink::TracedSink(std::unique_ptr<CompletionSink> sink, TraceExporter& expo
       {"gen_ai.request.top_p", known(sampling.top_p)},
       {"gen_ai.request.frequency_penalty", known(sampling.frequency_penalty)},
       {"gen_ai.request.presence_penalty", known(sampling.presence_penalty)},
-      {"gen_ai.output.type", options.json_schema.empty() ? "text" : "json"}};
+      {"gen_ai.output.type",
+       options.json_schema.empty() && !request.output.or_calls ? "text" : "json"}};
 }
 
 TracedSink::~TracedSink() {

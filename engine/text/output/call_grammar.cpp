@@ -40,11 +40,13 @@ struct Tool {
 
 /// Rules that several forms share.
 constexpr std::string_view kShared =
-    "ws ::= [ \\t\\r\\n]{0,40}\n"
+    "ws ::= \" \"? (\"\\r\"? \"\\n\" [ \\t]{0,40})?\n"
     "object ::= %json {\"type\": \"object\"}\n"
     "id-text ::= \"\\\"\" [a-zA-Z0-9_.:-]{0,64} \"\\\"\"\n"
-    "id ::= (\"\\\"id\\\"\" | \"\\\"tool_call_id\\\"\") ws \":\" ws id-text\n"
-    "head ::= \"\\\"type\\\"\" ws \":\" ws \"\\\"function\\\"\" ws \",\" ws | id ws \",\" ws\n"
+    "head ::= (\"\\\"type\\\"\" ws \":\" ws \"\\\"function\\\"\" | \"\\\"tool_call_id\\\"\" ws "
+    "\":\" ws "
+    "id-text) ws \",\" ws\n"
+    "tail ::= \",\" ws \"\\\"id\\\"\" ws \":\" ws id-text ws\n"
     "name-key ::= (\"\\\"name\\\"\" | \"\\\"tool_name\\\"\") ws \":\" ws\n"
     "arguments-key ::= ws \",\" ws (\"\\\"arguments\\\"\" | \"\\\"parameters\\\"\") ws \":\" ws\n";
 
@@ -81,12 +83,11 @@ class CallRules {
   std::string objects() {
     if (!objects_) {
       objects_ = true;
-      rules_ +=
-          "call ::= \"{\" ws head? name-key " +
-          by_tool([](const Tool& tool) { return literal(calls::write_json(tool.name)); },
-                  "arguments-key ") +
-          " ws (\",\" ws id ws)? \"}\"\n"
-          "calls ::= call (ws \";\"? ws call)* | \"[\" ws call (ws \",\" ws call)* ws \"]\"\n";
+      rules_ += "call ::= \"{\" ws head? name-key " +
+                by_tool([](const Tool& tool) { return literal(calls::write_json(tool.name)); },
+                        "arguments-key ") +
+                " ws tail? \"}\"\n"
+                "calls ::= call | \"[\" ws call (ws \",\" ws call)* ws \"]\"\n";
     }
     return "calls";
   }

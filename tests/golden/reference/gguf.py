@@ -153,6 +153,33 @@ def add_metadata(path, to, metadata):
         file.write(out + bytes(-len(out) % ALIGNMENT) + data)
 
 
+def change_metadata(path, to, changes):
+    """Writes the file with other values; `changes`: key → a function of the value."""
+    with open(path, "rb") as file:
+        cursor = _Cursor(file.read())
+    magic, version, tensor_count, key_count = cursor.take("4sIQQ")
+    out = struct.pack("<4sIQQ", magic, version, tensor_count, key_count)
+    for _ in range(key_count):
+        begin = cursor.at
+        key = cursor.string()
+        kind = cursor.take("I")
+        value = cursor.value(kind)
+        if key in changes:
+            out += _string(key) + struct.pack("<I", kind) + _value(changes[key](value), kind)
+        else:
+            out += cursor.data[begin:cursor.at]
+    begin = cursor.at
+    for _ in range(tensor_count):
+        cursor.string()
+        for _ in range(cursor.take("I")):
+            cursor.take("Q")
+        cursor.take("IQ")
+    out += cursor.data[begin:cursor.at]
+    data = cursor.data[-(-cursor.at // ALIGNMENT) * ALIGNMENT:]
+    with open(to, "wb") as file:
+        file.write(out + bytes(-len(out) % ALIGNMENT) + data)
+
+
 def read(path):
     """(metadata, tensors as float64 or int64). Raises KeyError on a tensor of another type."""
     with open(path, "rb") as file:

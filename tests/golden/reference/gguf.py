@@ -126,48 +126,12 @@ class _Cursor:
         return [self.value(item) for _ in range(count)]
 
 
-def add_metadata(path, to, metadata):
-    """Writes the file with more keys; tensors may be of any type."""
+def _write_keys(path, to, added, keys_of):
+    """Writes the file with its tensors, of any type, and other keys: as many more as `added` says."""
     with open(path, "rb") as file:
         cursor = _Cursor(file.read())
     magic, version, tensor_count, key_count = cursor.take("4sIQQ")
-    begin = cursor.at
-    for _ in range(key_count):
-        cursor.string()
-        cursor.value(cursor.take("I"))
-    keys = cursor.data[begin:cursor.at]
-    begin = cursor.at
-    for _ in range(tensor_count):
-        cursor.string()
-        for _ in range(cursor.take("I")):
-            cursor.take("Q")
-        cursor.take("IQ")
-    places = cursor.data[begin:cursor.at]
-    data = cursor.data[-(-cursor.at // ALIGNMENT) * ALIGNMENT:]
-    out = struct.pack("<4sIQQ", magic, version, tensor_count, key_count + len(metadata)) + keys
-    for key, value in metadata.items():
-        kind = _type_of(value)
-        out += _string(key) + struct.pack("<I", kind) + _value(value, kind)
-    out += places
-    with open(to, "wb") as file:
-        file.write(out + bytes(-len(out) % ALIGNMENT) + data)
-
-
-def change_metadata(path, to, changes):
-    """Writes the file with other values; `changes`: key → a function of the value."""
-    with open(path, "rb") as file:
-        cursor = _Cursor(file.read())
-    magic, version, tensor_count, key_count = cursor.take("4sIQQ")
-    out = struct.pack("<4sIQQ", magic, version, tensor_count, key_count)
-    for _ in range(key_count):
-        begin = cursor.at
-        key = cursor.string()
-        kind = cursor.take("I")
-        value = cursor.value(kind)
-        if key in changes:
-            out += _string(key) + struct.pack("<I", kind) + _value(changes[key](value), kind)
-        else:
-            out += cursor.data[begin:cursor.at]
+    out = struct.pack("<4sIQQ", magic, version, tensor_count, key_count + added) + keys_of(cursor, key_count)
     begin = cursor.at
     for _ in range(tensor_count):
         cursor.string()
@@ -178,6 +142,38 @@ def change_metadata(path, to, changes):
     data = cursor.data[-(-cursor.at // ALIGNMENT) * ALIGNMENT:]
     with open(to, "wb") as file:
         file.write(out + bytes(-len(out) % ALIGNMENT) + data)
+
+
+def _key(name, value, kind):
+    return _string(name) + struct.pack("<I", kind) + _value(value, kind)
+
+
+def add_metadata(path, to, metadata):
+    """Writes the file with more keys."""
+    def keys_of(cursor, count):
+        begin = cursor.at
+        for _ in range(count):
+            cursor.string()
+            cursor.value(cursor.take("I"))
+        new = b"".join(_key(name, value, _type_of(value)) for name, value in metadata.items())
+        return cursor.data[begin:cursor.at] + new
+
+    _write_keys(path, to, len(metadata), keys_of)
+
+
+def change_metadata(path, to, changes):
+    """Writes the file with other values; `changes`: key → a function of the value."""
+    def keys_of(cursor, count):
+        out = b""
+        for _ in range(count):
+            begin = cursor.at
+            name = cursor.string()
+            kind = cursor.take("I")
+            value = cursor.value(kind)
+            out += _key(name, changes[name](value), kind) if name in changes else cursor.data[begin:cursor.at]
+        return out
+
+    _write_keys(path, to, 0, keys_of)
 
 
 def read(path):

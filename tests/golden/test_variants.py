@@ -183,10 +183,14 @@ def test_variant_agrees_with_the_reference(tmp_path, name, change, count):
 
 def test_granite_without_position_embedding(tmp_path):
     """rope.scaling.finetuned false: the order of the tokens before the last makes no difference."""
+    def one_layer(m):
+        setting("rope.scaling.finetuned", False)(m)
+        setting("block_count", 1)(m)
+        m.tensors = {name: x for name, x in m.tensors.items() if not name.startswith("blk.") or name.startswith("blk.0.")}
+
     last = []
     for tokens in ((5, 9, 30, 44, 7), (44, 30, 9, 5, 7)):
-        done = load(tmp_path, "granite-f32", lambda m: (
-            setting("rope.scaling.finetuned", False)(m), setting("block_count", 1)(m)), tokens)
+        done = load(tmp_path, "granite-f32", one_layer, tokens)
         assert done.returncode == 0, done.stderr
         last.append(np.fromfile(tmp_path / "out.f32", "<f4").reshape(5, -1)[-1])
     assert nmse(last[0], last[1]) < 1e-10

@@ -221,6 +221,11 @@ TEST_CASE("grammars are planned for: with the rest, or when the first is used") 
     if (result) continue;
     CHECK(result.error().code() == StatusCode::does_not_fit);
     CHECK(result.error().message().find("grammars") != std::string::npos);
+    GenerateOptions optional = held_to(kQuick, 5);
+    optional.grammar_start = {.marks = {"a"}, .optional = true};
+    CHECK(tokens_of(*session, kPrompt, optional) ==
+          tokens_of(*open(**engine), kPrompt, sampled(5)));
+    REQUIRE(session->truncate(0).ok());
     CHECK(tokens_of(*session, kPrompt, sampled(5)).size() == 5);
   }
 }

@@ -64,6 +64,12 @@ TEST_CASE("logits that decide nothing stay on the device") {
     o.sampling.temperature = 0.0f;
     o.grammar = "root ::= [a-z]*";
   });
+  // Before its mark a grammar needs none.
+  check(true, [](GenerateOptions& o) {
+    o.sampling.temperature = 0.0f;
+    o.grammar = "root ::= \"\\x07\" [a-z]*";
+    o.grammar_start.marks = {"\x07"};
+  });
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ class Parser : TextCursor {
     for (const std::string& name : names_) builder_.add_rule(title(name));
     bool schemas = false;
     for (Expr& e : exprs_) {
-      if (e.kind != Kind::schema) continue;
+      if (e.kind != Kind::schema || builder_.too_large()) continue;
       schemas = true;
       INFER_TRY(e.rule, schema_rule(e));
       e.kind = Kind::rule;

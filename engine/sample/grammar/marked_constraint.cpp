@@ -183,7 +183,7 @@ class MarkedConstraint final : public Constraint {
     if (ended_) return false;
     if (held_ != nullptr && !held_->accept(token)) return false;
     if (shared_->tokenizer->is_eog(token)) {
-      ended_ = true;
+      ended_ = held_ != nullptr;  // a free text may go on
       return true;
     }
     if (held_ == nullptr && push(watch_, token)) {

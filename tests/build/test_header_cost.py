@@ -51,11 +51,16 @@ def command_of(build, source):
             first = next(i for i, word in enumerate(words) if re.search(r"(c|g|clang)\+\+", word))
             flags = [word for word in words[first + 1:] if word.startswith(("-D", "-I", "-std", "-m"))]
             return entry["directory"], [words[first], *flags]
-    raise AssertionError(f"{source}: the build has no such unit")
+    # A back end may be left out.
+    assert source.is_relative_to(ROOT / "backends"), f"{source}: the build has no such unit"
+    return None
 
 
 def expanded_lines(build, header, source):
-    folder, command = command_of(build, source)
+    found = command_of(build, source)
+    if found is None:
+        return 0
+    folder, command = found
     done = subprocess.run([*command, "-E", "-P", "-x", "c++", "-"], cwd=folder, text=True,
                           input=f'#include "{header}"\n', capture_output=True, check=True)
     return sum(1 for line in done.stdout.splitlines() if line.strip())

@@ -60,6 +60,11 @@ Status check_unused(const Model& model, const WeightTable& weights, size_t count
   if (!graph) return {};
   std::vector<bool> used(source.weights().size(), false);
   if (info.ngrams) used[static_cast<size_t>(info.ngrams->table)] = true;
+  for (const RopeSpec& rope : info.ropes) {  // angles are computed from them
+    for (const int32_t factors : {rope.factors, rope.long_factors}) {
+      if (factors >= 0) used[static_cast<size_t>(factors)] = true;
+    }
+  }
   for (const Value& value : graph->values()) {
     if (value.kind == Value::Kind::weight) used[static_cast<size_t>(value.index)] = true;
   }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "engine/session/engine_impl.h"
+#include "engine/session/unused_weights.h"
 
 namespace infer {
 namespace {
@@ -47,12 +48,7 @@ Status open_adapters(OpenedModel& opened, const LoadOptions& options) {
 Status use_adapters(OpenedModel& opened) {
   if (opened.adapted == nullptr) return {};
   opened.model->add_adapters(opened.adapted->alphas());
-  INFER_TRY_S(const Graph graph, build_graph(*opened.model, *opened.weights, 1, 1, DType::f16,
-                                             DType::f16, {}, {.adapters = true}));
-  std::vector<bool> used(opened.source->weights().size(), false);
-  for (const Value& value : graph.values()) {
-    if (value.kind == Value::Kind::weight) used[static_cast<size_t>(value.index)] = true;
-  }
+  INFER_TRY_S(const std::vector<bool> used, weights_in_use(*opened.model, *opened.weights));
   size_t weight = opened.base().weights().size();
   for (const auto& adapter : opened.adapted->adapters()) {
     for (const Weight& own : adapter->weights()) {

@@ -52,21 +52,27 @@ bool may_be_unused(std::string_view name, const ModelInfo& info, const WeightTab
 
 }  // namespace
 
+Result<std::vector<bool>> weights_in_use(const Model& model, const WeightTable& weights) {
+  INFER_TRY(const Graph graph,
+            build_graph(model, weights, 1, 1, DType::f16, DType::f16, {}, {.adapters = true}));
+  std::vector<bool> used(weights.source().weights().size(), false);
+  for (const Value& value : graph.values()) {
+    if (value.kind == Value::Kind::weight) used[static_cast<size_t>(value.index)] = true;
+  }
+  return used;
+}
+
 Status check_unused(const Model& model, const WeightTable& weights, size_t count) {
   const WeightSource& source = weights.source();
   const ModelInfo& info = model.info();
-  const auto graph =
-      build_graph(model, weights, 1, 1, DType::f16, DType::f16, {}, {.adapters = true});
-  if (!graph) return {};
-  std::vector<bool> used(source.weights().size(), false);
+  Result<std::vector<bool>> built = weights_in_use(model, weights);
+  if (!built) return {};
+  std::vector<bool>& used = *built;
   if (info.ngrams) used[static_cast<size_t>(info.ngrams->table)] = true;
   for (const RopeSpec& rope : info.ropes) {  // angles are computed from them
     for (const int32_t factors : {rope.factors, rope.long_factors}) {
       if (factors >= 0) used[static_cast<size_t>(factors)] = true;
     }
-  }
-  for (const Value& value : graph->values()) {
-    if (value.kind == Value::Kind::weight) used[static_cast<size_t>(value.index)] = true;
   }
   const std::string key = info.architecture + ".block_count";
   const auto said = source.metadata().get_int(key, 0, INT64_MAX);

@@ -46,7 +46,7 @@ def test_names_of_anthropic(service, fields):
     (CHAT, {"guided_regex": "a+"}, "guided_regex"),
     (CHAT, {"structured_outputs": {"regex": "a+"}}, "structured_outputs.regex"),
     (CHAT, {"structured_outputs": {"structural_tag": "x"}}, "structured_outputs.structural_tag"),
-    (CHAT, {"guided_json": "{"}, "guided_json"), (CHAT, {"guided_json": [1]}, "guided_json"),
+    (CHAT, {"guided_json": '{"a":' * 300_000 + "1" + "}" * 300_000}, "guided_json"), (CHAT, {"guided_json": "{"}, "guided_json"), (CHAT, {"guided_json": [1]}, "guided_json"),
     (CHAT, {"guided_choice": []}, "guided_choice"), (CHAT, {"guided_choice": [1]}, "guided_choice"),
     (CHAT, {"functions": [{"name": "f"}]}, "functions"), (CHAT, {"function_call": "auto"}, "function_call"),
     (MESSAGES, {"output_format": {"type": "yaml"}}, "output_format.type"),

@@ -47,9 +47,8 @@ void hold_to_grammar(Fields& fields, const char* name, CompletionRequest& reques
 void hold_to_json(Fields& fields, const char* name, CompletionRequest& request) {
   const Json* given = fields.find(name);
   if (given == nullptr) return;
-  Json schema = *given;
-  if (given->is_string())
-    schema = Json::parse(given->get_ref<const std::string&>(), nullptr, false);
+  const Json schema =
+      given->is_string() ? parse_json(given->get_ref<const std::string&>()) : *given;
   if (!schema.is_object() && !schema.is_boolean()) {
     fields.wrong(name, "a JSON schema: an object, true or false, or a string that holds one");
   }

@@ -160,9 +160,8 @@ Status SchemaCompiler::emit_strings(const Shape& s, RuleId rule) {
 }
 
 Result<SchemaCompiler::RuleId> SchemaCompiler::text_of(const Shape& s) {
-  std::vector<const void*> languages;
-  for (const auto& language : s.languages) languages.push_back(language.get());
-  for (const auto& format : s.formats) languages.push_back(format.get());
+  std::vector<std::shared_ptr<const void>> languages(s.languages.begin(), s.languages.end());
+  languages.insert(languages.end(), s.formats.begin(), s.formats.end());
   std::ranges::sort(languages);
   const auto [known, fresh] =
       texts_.try_emplace({std::move(languages), s.min_length, s.max_length}, 0);

@@ -52,8 +52,9 @@ class SchemaCompiler {
   Result<CharDfa> characters_of(const Shape& s, CharDfa base, bool uncounted = false);
   Status most_items(const Shape& s, size_t prefix, uint64_t& most);
 
-  /// Languages, and the limits of the length.
-  using TextKey = std::tuple<std::vector<const void*>, uint64_t, uint64_t>;
+  /// Languages, which live as long as the key so that no other takes an address of theirs, and the
+  /// limits of the length.
+  using TextKey = std::tuple<std::vector<std::shared_ptr<const void>>, uint64_t, uint64_t>;
 
   struct Members {
     bool possible = true;  ///< false: a required one is not

@@ -30,7 +30,8 @@ constexpr const char* kOutside[] = {"lm_head.", "output.", "classifier.", "dense
 constexpr const char* kTowers[] = {
     "vision_tower.",      "vision_model.", "multi_modal_projector.", "visual.",
     "audio_tower.",       "embed_vision.", "embed_audio.",           "vision_adapter.",
-    "vision_projection.", "connector.",    "vit_large_projector.",   "mlp1."};
+    "vision_projection.", "connector.",    "vit_large_projector.",   "mlp1.",
+    "image_newline"};
 
 }  // namespace
 

@@ -31,6 +31,9 @@ struct TowerPictures {
   std::vector<Image> pictures;  ///< each is a step
   /// What stands before each picture and after the last one in a model's prompt. Empty: nothing.
   std::vector<std::string> texts;
+  /// By row of a model's prompt: which result of all the pictures it is, counted through them; -1:
+  /// Tower::line_end(). Empty: the results of one picture after the other. Without texts.
+  std::vector<int32_t> rows;
 };
 
 /// A picture as a tower takes it.

@@ -16,7 +16,7 @@ constexpr int64_t kMaxCount = int64_t{1} << 20;
 /// What the names of a tower's tensors begin with.
 constexpr std::initializer_list<const char*> kParts = {
     "visual.",    "vision_tower.", "multi_modal_projector.", "embed_vision.", "vision_model.",
-    "connector.", "mlp1."};
+    "connector.", "mlp1.",         "image_newline"};
 constexpr const char* kRoot = "model.";
 
 std::string root_of(const WeightSource& raw) {
@@ -33,6 +33,12 @@ TowerMap::TowerMap(const WeightSource& raw)
     : config(raw.metadata(), "vision_config"),
       keys(raw.metadata().source()),
       tensors(raw, config, root_of(raw)) {}
+
+bool TowerMap::is(const char* architecture) const {
+  const auto classes = config.values().get_strings("hf.config.architectures");
+  return classes && *classes != nullptr && !(*classes)->empty() &&
+         (*classes)->front() == architecture;
+}
 
 std::string TowerMap::processor_key(const std::string& key) const {
   for (const char* file : {"hf.preprocessor_config.", "hf.processor_config.image_processor."}) {

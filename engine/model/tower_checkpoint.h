@@ -37,6 +37,8 @@ class TowerMap {
   CheckpointKeys keys;        ///< behind "clip."
   CheckpointTensors tensors;  ///< without those of the text
 
+  /// Whether config.json names this class.
+  bool is(const char* architecture) const;
   /// The projector and the usual keys: layers, widths, heads, patches, colours.
   void begin(const TowerFamily& family);
   /// The tower ends after so many layers, of those that begin() has found.
@@ -48,6 +50,8 @@ class TowerMap {
   void require_processing(int64_t filter);
   /// Refuses another number of preprocessor_config.json, if it has one under this key.
   void require_processor(const std::string& key, int64_t expected);
+  /// The whole name of a key of the image processor's configuration; empty: it does not have it.
+  std::string processor_key(const std::string& key) const;
   /// What preprocessor_config.json says.
   int64_t processor_int(const std::string& key, int64_t absent, int64_t min, int64_t max);
   double processor_float(const std::string& key, double absent);
@@ -78,8 +82,6 @@ class TowerMap {
   Result<std::unique_ptr<WeightSource>> result(std::unique_ptr<WeightSource> raw);
 
  private:
-  /// The whole name of a key of the image processor's configuration; empty: it does not have it.
-  std::string processor_key(const std::string& key) const;
   /// What it has under this key; null: nothing.
   const MetaValue* processor(const std::string& key) const;
 

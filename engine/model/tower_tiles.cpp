@@ -1,5 +1,6 @@
 #include "engine/model/tower_tiles.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -38,6 +39,67 @@ ImageSize closest_grid(ImageSize size, const TileLimits& limits, int64_t side) {
     }
   }
   return best;
+}
+
+std::optional<ImageSize> fullest_grid(ImageSize size, std::span<const ImageSize> grids,
+                                      int64_t side) {
+  std::optional<ImageSize> best;
+  int64_t most_kept = 0, least_unused = 0;
+  for (const ImageSize& grid : grids) {
+    const int64_t width = grid.width * side, height = grid.height * side;
+    const double scale = std::min(static_cast<double>(width) / size.width,
+                                  static_cast<double>(height) / size.height);
+    const int64_t scaled =
+        static_cast<int64_t>(size.width * scale) * static_cast<int64_t>(size.height * scale);
+    const int64_t kept = std::min(scaled, int64_t{size.width} * size.height);
+    const int64_t unused = width * height - kept;
+    if (kept > most_kept || (best && kept == most_kept && unused < least_unused)) {
+      most_kept = kept;
+      least_unused = unused;
+      best = grid;
+    }
+  }
+  return best;
+}
+
+Result<Image> centred_on_black(const Image& image, ImageSize size, Filter filter) {
+  const double across = static_cast<double>(size.width) / image.width;
+  const double down = static_cast<double>(size.height) / image.height;
+  const auto scaled = [](int32_t length, double by, int32_t most) {
+    return static_cast<int32_t>(std::min<double>(std::ceil(length * by), most));
+  };
+  const bool wide = across < down;
+  INFER_TRY(const Image inner,
+            resize(image, wide ? size.width : scaled(image.width, down, size.width),
+                   wide ? scaled(image.height, across, size.height) : size.height, filter));
+  Image whole{size.width, size.height, {}};
+  whole.rgb.resize(size_t{3} * static_cast<size_t>(size.width) * static_cast<size_t>(size.height));
+  const int32_t left = (size.width - inner.width) / 2, top = (size.height - inner.height) / 2;
+  for (int32_t y = 0; y < inner.height; ++y) {
+    const auto from = inner.rgb.begin() + int64_t{3} * y * inner.width;
+    std::copy(from, from + int64_t{3} * inner.width,
+              whole.rgb.begin() + 3 * (int64_t{top + y} * size.width + left));
+  }
+  return whole;
+}
+
+CoveredCells covered_cells(ImageSize image, ImageSize grid) {
+  CoveredCells cells{0, grid.width, 0, grid.height};
+  // A whole number that the products miss by their rounding counts as reached.
+  const auto margin = [](int32_t all, double covered) {
+    return (all - static_cast<int32_t>(std::floor(covered + 0.5e-7))) / 2;
+  };
+  if (static_cast<double>(image.width) / image.height >
+      static_cast<double>(grid.width) / grid.height) {
+    cells.first_line =
+        margin(grid.height, image.height * (static_cast<double>(grid.width) / image.width));
+    cells.end_line -= cells.first_line;
+  } else {
+    cells.first_column =
+        margin(grid.width, image.width * (static_cast<double>(grid.height) / image.height));
+    cells.end_column -= cells.first_column;
+  }
+  return cells;
 }
 
 }  // namespace infer

@@ -30,6 +30,7 @@ Result<ReadyImage> prepare_image(const OpenedTower& opened, std::span<const std:
   Result<TowerPictures> made = opened.tower->pictures(image, opened.most_rows);
   if (!made) return fail(made.error().code(), "{}: {}", name, made.error().message());
   ready.pictures = std::move(made->pictures);
+  ready.rows = std::move(made->rows);
   for (const std::string& text : made->texts) {
     INFER_TRY(ready.texts.emplace_back(), tokens_of(text));
   }
@@ -37,6 +38,10 @@ Result<ReadyImage> prepare_image(const OpenedTower& opened, std::span<const std:
     const int32_t sides[] = {picture.width, picture.height};
     const uint64_t seed = XXH3_64bits_withSeed(sides, sizeof(sides), ready.hash);
     ready.hash = XXH3_64bits_withSeed(picture.rgb.data(), picture.rgb.size(), seed);
+  }
+  if (!ready.rows.empty()) {  // equal pictures may be of images of two forms
+    const size_t bytes = ready.rows.size() * sizeof(ready.rows[0]);
+    ready.hash = XXH3_64bits_withSeed(ready.rows.data(), bytes, ready.hash);
   }
   return ready;
 }
@@ -70,6 +75,7 @@ Result<std::shared_ptr<const ImageRows>> ImageReader::read(const ReadyImage& ima
     INFER_CHECK_R(add_picture(image.pictures[i], image.hash ^ seed_, *rows));
   }
   add_text(image.pictures.size());
+  if (!image.rows.empty()) arrange(image.rows, image.hash ^ seed_, *rows);
   std::shared_ptr<const ImageRows> read = std::move(rows);
   keep({image.hash, read});
   return read;
@@ -110,6 +116,20 @@ Status ImageReader::add_picture(const Image& picture, uint64_t hash, ImageRows& 
     rows.tokens.push_back(token_of(hash, rows.count()));
   }
   return {};
+}
+
+void ImageReader::arrange(std::span<const int32_t> order, uint64_t hash, ImageRows& rows) const {
+  const std::vector<float> results = std::exchange(rows.values, {});
+  const auto width = static_cast<size_t>(rows.width * rows.parts);
+  rows.values.reserve(width * order.size());
+  rows.tokens.clear();
+  for (const int32_t result : order) {
+    const std::span<const float> row =
+        result < 0 ? opened_.tower->line_end()
+                   : std::span(results).subspan(static_cast<size_t>(result) * width, width);
+    rows.values.insert(rows.values.end(), row.begin(), row.end());
+    rows.tokens.push_back(token_of(hash, rows.count()));
+  }
 }
 
 /// Lets go of the oldest ones that there is no room for.

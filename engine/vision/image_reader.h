@@ -36,6 +36,7 @@ struct ReadyImage {
   std::vector<Image> pictures;  ///< of TowerPictures
   /// TowerPictures::texts as tokens.
   std::vector<std::vector<int32_t>> texts;
+  std::vector<int32_t> rows;  ///< TowerPictures::rows
   uint64_t hash = 0;
 };
 
@@ -73,6 +74,8 @@ class ImageReader {
   };
   /// Adds a picture's rows.
   Status add_picture(const Image& picture, uint64_t hash, ImageRows& rows);
+  /// Puts the results of all pictures in the order of TowerPictures::rows.
+  void arrange(std::span<const int32_t> order, uint64_t hash, ImageRows& rows) const;
   void keep(const Kept& image);
 
   const OpenedTower& opened_;

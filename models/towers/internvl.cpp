@@ -210,8 +210,7 @@ void map_own_form(TowerMap& m) {
 }
 
 void map(TowerMap& m) {
-  const auto classes = m.config.values().get_strings("hf.config.architectures");
-  if (classes && *classes != nullptr && (*classes)->front() == kOwnForm) return map_own_form(m);
+  if (m.is(kOwnForm)) return map_own_form(m);
   for (const auto& [key, value] : {std::pair{"hidden_size", 1024},
                                    {"intermediate_size", 4096},
                                    {"num_hidden_layers", 24},

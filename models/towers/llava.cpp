@@ -4,16 +4,26 @@
 //
 // As transformers' CLIPImageProcessor the image's shorter side is scaled, and the middle of the
 // longer one is cut out; llama.cpp fills the image up to a square instead.
+//
+// LLaVA 1.6 (LLaVA-NeXT, Liu et al. 2024) reads a picture of the whole image first. Then the image
+// is fitted into one of several grids of tiles. The results of the tiles follow line by line of the
+// grid, less those of the black margins, with a learned row after each line.
 #include <algorithm>
 
 #include "engine/core/file.h"
 #include "engine/model/tower.h"
 #include "engine/model/tower_checkpoint.h"
 #include "engine/model/tower_patches.h"
+#include "engine/model/tower_tiles.h"
 #include "engine/model/vision_block.h"
 
 namespace infer {
 namespace {
+
+constexpr const char* kNext = "LlavaNextForConditionalGeneration";
+constexpr const char* kGrids = "image_grid_pinpoints";
+constexpr int64_t kMostGrids = 256;
+constexpr int64_t kMostTiles = 1024;
 
 class Llava final : public Tower {
  public:
@@ -43,6 +53,7 @@ class Llava final : public Tower {
     tower_.least_results = tower_.usual_results = tower_.picture_results = across * across;
     info_.takes_images = {3 * tower_.patch * tower_.patch, block_.width};
     table_ = read_class_places(r, source, block_.width, across * across);
+    if (r.has(std::string("vision.") + kGrids)) read_grids(r, source);
   }
 
   Result<ImageSize> fit(ImageSize, int64_t) const override {
@@ -53,7 +64,8 @@ class Llava final : public Tower {
     return results + 1;  // and the class token
   }
 
-  Result<TowerPictures> pictures(const Image& image, int64_t) const override {
+  Result<TowerPictures> pictures(const Image& image, int64_t most) const override {
+    if (!grids_.empty()) return with_tiles(image, most);
     const auto side = static_cast<int32_t>(side_);
     const int32_t shorter = std::min(image.width, image.height);
     const auto scaled = [&](int32_t length) {
@@ -94,9 +106,84 @@ class Llava final : public Tower {
   }
 
  private:
+  /// The sizes of LLaVA 1.6, in pixels, as grids of tiles.
+  void read_grids(HparamReader& r, const WeightSource& source) {
+    const std::string key = std::string("clip.vision.") + kGrids;
+    const auto fail_with = [&](const std::string& expected) {
+      r.set_error(
+          error(StatusCode::bad_file, "{}: {}: expected {}", r.metadata().source(), key, expected));
+    };
+    const auto sides = r.metadata().get_ints(key, 1, 1 << 20);
+    if (!sides) return r.set_error(sides.error());
+    const std::vector<int64_t>& all = **sides;
+    if (all.empty() || all.size() % 2 != 0 || all.size() > 2 * kMostGrids) {
+      return fail_with(fmt::format("1 to {} widths with heights", kMostGrids));
+    }
+    for (size_t i = 0; i < all.size(); i += 2) {
+      const int64_t columns = all[i] / side_, rows = all[i + 1] / side_;
+      if (all[i] % side_ != 0 || all[i + 1] % side_ != 0 || columns * rows > kMostTiles) {
+        return fail_with(fmt::format("multiples of {}, at most {} tiles, found {} x {}", side_,
+                                     kMostTiles, all[i], all[i + 1]));
+      }
+      grids_.push_back({static_cast<int32_t>(columns), static_cast<int32_t>(rows)});
+    }
+    const std::string merge = r.get_string("vision.mm_patch_merge_type", "spatial_unpad");
+    if (merge != "spatial_unpad") {
+      r.set_error(error(StatusCode::unsupported,
+                        "{}: clip.vision.mm_patch_merge_type '{}' is not supported; supported: "
+                        "spatial_unpad",
+                        r.metadata().source(), printable(merge)));
+    }
+    auto line = read_table(source, "model.image_newline", tower_.width, 1);
+    if (!line) return r.set_error(line.error());
+    line_end_ = *std::move(line);
+    ++tower_.least_results;
+    for (const ImageSize& grid : grids_) {
+      tower_.usual_results = std::max(tower_.usual_results, rows_of(grid));
+    }
+  }
+
+  /// Rows of a prompt at most.
+  int64_t rows_of(ImageSize grid) const {
+    const int64_t across = side_ / tower_.patch;
+    return across * across + grid.height * across * (grid.width * across + 1);
+  }
+
+  Result<TowerPictures> with_tiles(const Image& image, int64_t most) const {
+    const auto side = static_cast<int32_t>(side_);
+    TowerPictures made;
+    INFER_TRY(made.pictures.emplace_back(), resize(image, side, side, tower_.filter));
+    const auto results = static_cast<int32_t>(tower_.picture_results);
+    for (int32_t i = 0; i < results; ++i) made.rows.push_back(i);
+    std::vector<ImageSize> fitting;
+    std::ranges::copy_if(grids_, std::back_inserter(fitting),
+                         [&](const ImageSize& grid) { return rows_of(grid) <= most; });
+    const ImageSize size{image.width, image.height};
+    const std::optional<ImageSize> grid = fullest_grid(size, fitting, side_);
+    if (!grid) {
+      made.rows.push_back(-1);
+      return made;
+    }
+    INFER_TRY(const Image whole,
+              centred_on_black(image, {grid->width * side, grid->height * side}, tower_.filter));
+    INFER_TRY(std::vector<Image> tiles, cut_into_tiles(whole, side_));
+    std::ranges::move(tiles, std::back_inserter(made.pictures));
+    const auto across = static_cast<int32_t>(side_ / tower_.patch);
+    const CoveredCells cells = covered_cells(size, {grid->width * across, grid->height * across});
+    for (int32_t y = cells.first_line; y < cells.end_line; ++y) {
+      for (int32_t x = cells.first_column; x < cells.end_column; ++x) {
+        const int32_t tile = 1 + y / across * grid->width + x / across;
+        made.rows.push_back(tile * results + y % across * across + x % across);
+      }
+      made.rows.push_back(-1);
+    }
+    return made;
+  }
+
   VisionBlock block_;
-  int64_t side_ = 1;          ///< of the image, in pixels
-  std::vector<float> table_;  ///< [1 + patches][width]
+  int64_t side_ = 1;              ///< of a picture, in pixels
+  std::vector<float> table_;      ///< [1 + patches][width]
+  std::vector<ImageSize> grids_;  ///< of LLaVA 1.6: tiles
 };
 
 /// How many layers the results come from: `vision_feature_layer` counts from the first layer's
@@ -109,7 +196,33 @@ int64_t used_layers(TowerMap& m) {
   return used;
 }
 
+/// The sizes that LLaVA 1.6 fits images into. The checkpoint has heights before widths.
+void map_grids(TowerMap& m) {
+  const auto read = [&](const std::string& key) {
+    std::vector<int64_t> sides;
+    const Metadata& values = m.config.values();
+    for (int64_t i = 0; i <= kMostGrids && values.has(fmt::format("{}.{}", key, i)); ++i) {
+      const auto pair = m.config.take(values.get_ints(fmt::format("{}.{}", key, i), 1, 1 << 20),
+                                      std::vector<int64_t>{});
+      m.config.require(pair.size() == 2,
+                       fmt::format("{} {} of {} numbers", kGrids, i, pair.size()));
+      sides.insert(sides.end(), pair.rbegin(), pair.rend());
+    }
+    return sides;
+  };
+  std::vector<int64_t> sides = read(std::string("hf.config.") + kGrids);
+  if (sides.empty()) sides = {672, 336, 336, 672, 672, 672, 336, 1008, 1008, 336};
+  const std::string other = m.processor_key(std::string(kGrids) + ".0");
+  if (!other.empty()) {
+    m.config.require(read(other.substr(0, other.size() - 2)) == sides,
+                     fmt::format("another {} in the image processor", kGrids));
+  }
+  m.keys.set_ints(std::string("vision.") + kGrids, sides);
+  m.tensors.copy("image_newline", "model.image_newline");
+}
+
 void map(TowerMap& m) {
+  const bool next = m.is(kNext);
   for (const auto& [key, value] : {std::pair{"hidden_size", 768},
                                    {"intermediate_size", 3072},
                                    {"num_hidden_layers", 12},
@@ -133,11 +246,13 @@ void map(TowerMap& m) {
   }
   const int64_t side = m.config.need_int("image_size", 1, 1 << 14);
   m.keys.set_int("vision.image_size", side);
-  for (const char* key : {"size.shortest_edge", "crop_size.height", "crop_size.width"}) {
+  for (const char* key :
+       {"size.shortest_edge", "size.height", "size.width", "crop_size.height", "crop_size.width"}) {
     m.require_processor(key, side);
   }
   m.config.require(m.processor_bool("do_center_crop", true), "do_center_crop false");
-  m.config.require(!m.processor_bool("do_pad", false), "do_pad");
+  m.config.require(next || !m.processor_bool("do_pad", false), "do_pad");
+  if (next) map_grids(m);
   const int64_t layers = m.layer_count();
   m.use_layers(used_layers(m));
   const std::string projector = "multi_modal_projector.";
@@ -165,7 +280,7 @@ void map(TowerMap& m) {
 
 const TowerDef& llava_tower() {
   static constexpr const char* kProjectors[] = {"mlp"};
-  static constexpr const char* kCheckpoints[] = {"LlavaForConditionalGeneration"};
+  static constexpr const char* kCheckpoints[] = {"LlavaForConditionalGeneration", kNext};
   static const TowerDef def{kProjectors, create_tower<Llava>, kCheckpoints, map,
                             "clip_vision_model"};
   return def;

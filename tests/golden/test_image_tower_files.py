@@ -21,6 +21,7 @@ KINDS = {  # text, tower, the token of an image, its size
     "idefics3": (make_towers.llama_text, make_towers.idefics3_tower, "<image>", (24, 16)),
     "lfm2": (make_towers.lfm2_text, make_towers.lfm2_tower, "<image>", (24, 16)),
     "llava": (make_towers.llama_text, make_towers.llava_tower, "<image>", (24, 16)),
+    "llava-next": (make_towers.llama_text, make_towers.llava_next_tower, "<image>", (24, 16)),
     "internvl": (make_towers.qwen_text, make_towers.internvl_tower, "<IMG_CONTEXT>", (24, 16)),
     "mistral3": (make_towers.mistral3_text, make_towers.pixtral_tower, "[IMG]", (24, 16)),
     "gemma4": (make_towers.gemma4_text, make_towers.gemma4_tower, "<|image|>", (48, 48)),
@@ -73,6 +74,16 @@ def optional(name):
 
 def test_the_pair_is_good(pair):
     assert pair.evaluate(*pair.tower())[0] == 0
+
+
+def test_grids_of_llava_next(tmp_path):
+    pair = Pair(tmp_path, "llava-next")
+    metadata, tensors = pair.tower()
+    key = "clip.vision.image_grid_pinpoints"
+    for wrong in ([24], [24, 12, 12], [24, 13], [0, 12], [-12, 12], [12 << 10, 12 << 10],
+                  [12, 24] * 300, "all"):
+        pair.refuses(metadata | {key: wrong}, tensors, key)
+    pair.refuses(metadata | {"clip.vision.mm_patch_merge_type": "flat"}, tensors, "flat")
 
 
 def test_missing_tensors(pair):

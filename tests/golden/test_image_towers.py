@@ -47,6 +47,8 @@ KINDS = {
                  TILED_SIZES),
     "llava": kind(make_towers.llama_text, make_towers.llava_tower, tiled_towers.Llava, ["<image>"],
                   TILED_SIZES, line="\n"),
+    "llava-next": kind(make_towers.llama_text, make_towers.llava_next_tower, tiled_towers.LlavaNext,
+                       ["<image>"], TILED_SIZES, line="\n"),
     "internvl": kind(make_towers.qwen_text, make_towers.internvl_tower, tiled_towers.InternVl,
                      ["<IMG_CONTEXT>"], TILED_SIZES, line="\n"),
     "mistral3": kind(make_towers.mistral3_text, make_towers.pixtral_tower, towers.Mistral3,
@@ -406,6 +408,19 @@ def test_images_of_internvl_are_cut(made):
         for most, tiles in ((6, 1), (13, 1), (14, 2), (19, 3), (22, 4)):
             told = tokens_of(made, size, "--image-max-tokens", most)
             assert told == count(*tower.grid(*size, tiles)), (size, most)
+
+
+@only("llava-next")
+def test_images_of_llava_next_are_fitted_into_grids(made):
+    """Less grids, if there are to be fewer tokens; else a picture of all alone."""
+    tower = made.reference.tower
+    for size in SIZES:
+        rgb = np.zeros((size[1], size[0], 3), np.uint8)
+        assert tokens_of(made, size) == len(tower.rows(rgb)), size
+        for most in (10, 29, 30, 33, 42, 48, 51):
+            grids = [(w, h) for w, h in tower.grids() if 9 + h // 4 * (w // 4 + 1) <= most]
+            told = tokens_of(made, size, "--image-max-tokens", most)
+            assert told == len(tower.rows(rgb, grids)) <= most, (size, most)
 
 
 @only("idefics3")

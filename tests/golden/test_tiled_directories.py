@@ -48,6 +48,8 @@ KINDS = {
     "lfm2-no-overview": lambda: theirs.Lfm2Vl(use_thumbnail=False, max_tiles=5),
     "llava": lambda: theirs.Llava(),
     "llava-all-layers": lambda: theirs.LlavaWhole(),
+    "llava-next": lambda: theirs.LlavaNext(),
+    "llava-next-more-grids": lambda: theirs.LlavaNextMore(),
     "internvl": lambda: theirs.InternVl(),
     "internvl-6b": lambda: theirs.InternVl6B(),
     "internvl-at-least-2": lambda: theirs.InternVl(min_patches=2, max_patches=12),

@@ -36,6 +36,8 @@ KINDS = {  # text, tower, its checkpoint, the token of an image, the size of one
                           tower_checkpoints.lfm2, "<image>", (40, 24)),
     "llava": (make_towers.llama_text, make_towers.llava_tower, tower_checkpoints.llava, "<image>",
               (40, 24)),
+    "llava-next": (make_towers.llama_text, make_towers.llava_next_tower,
+                   tower_checkpoints.llava_next, "<image>", (40, 24)),
     "internvl": (make_towers.qwen_text, make_towers.internvl_tower, tower_checkpoints.internvl,
                  "<IMG_CONTEXT>", (40, 24)),
     "internvl-own": (make_towers.qwen_text, make_towers.internvl_tower, tower_checkpoints.internvl_own,
@@ -58,7 +60,7 @@ class Pair:
 
     def __init__(self, folder, name, dtype=np.float32):
         text, tower, checkpoint, mark, size = KINDS[name]
-        self.folder = folder
+        self.folder, self.most = folder, "40" if name == "llava-next" else "16"
         metadata, tensors = text()
         gguf.write(folder / "model.gguf", metadata, tensors)
         keys, tensors = tower()
@@ -74,7 +76,7 @@ class Pair:
         done = subprocess.run(
             [os.environ["INFER_BIN"], "eval", "-m", self.folder / "model.gguf", "--image",
              self.folder / "image.png", "--tokens", self.tokens, "--logits", out, "-c", "128",
-             "--image-max-tokens", "16", *options],
+             "--image-max-tokens", self.most, *options],
             capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
         self.error = (done.stderr.decode().splitlines() or [""])[-1]
         return done.returncode, out.read_bytes() if out.exists() else b""
@@ -286,6 +288,26 @@ def test_other_settings_of_llava(pair):
         m.config["vision_config"] = usual[2] | {key: wrong}
         m.processor = usual[0] | {"size": {}, "crop_size": {}}
         pair.refused(key)
+
+
+@only("llava-next")
+def test_other_settings_of_llava_next(pair):
+    m = pair.checkpoint
+    usual = dict(m.processor), dict(m.config)
+    for key, wrong in {"resample": 2, "do_center_crop": False, "size": {"height": 16, "width": 12},
+                       "image_grid_pinpoints": [[12, 24]]}.items():
+        m.processor = usual[0] | {key: wrong}
+        pair.refused("size.height" if key == "size" else key)
+    m.processor = {key: x for key, x in usual[0].items() if key != "image_grid_pinpoints"}
+    for wrong in ([[12, 25]], [[12]], [[12, 24, 36]], [[12, -12]], [[0, 12]], [[12 << 10, 12 << 10]],
+                  [["x", 12]], [[12, 24]] * 300, None):
+        m.config["image_grid_pinpoints"] = wrong
+        pair.refused("image_grid_pinpoints")
+    m.config = usual[1] | {"vision_feature_select_strategy": "full"}
+    pair.refused("vision_feature_select_strategy")
+    del m.tensors["image_newline"]
+    m.config = usual[1]
+    pair.refused("image_newline")
 
 
 @only("internvl")

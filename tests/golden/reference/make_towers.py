@@ -189,6 +189,16 @@ def llava_tower(width=30, side=16, seed=17):
     return metadata, m.tensors
 
 
+def llava_next_tower(width=30, side=12):
+    """Of pictures of 9 results, and 2 to 4 tiles."""
+    metadata, tensors = llava_tower(width, side, seed=18)
+    metadata["clip.vision.image_grid_pinpoints"] = [
+        n * side for grid in ((2, 1), (1, 2), (2, 2), (3, 1), (1, 3)) for n in grid]
+    metadata["clip.vision.mm_patch_merge_type"] = "spatial_unpad"
+    tensors["model.image_newline"] = Parts(19).rng.normal(0, 1, width)
+    return metadata, tensors
+
+
 def internvl_tower(width=30, side=16, seed=16):
     """Of pictures of 4 results, and 1 to 5 tiles."""
     metadata = tower_keys("internvl", width, image_size=side, projector__scale_factor=2,

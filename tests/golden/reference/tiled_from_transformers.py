@@ -232,15 +232,19 @@ class InternVl6B(InternVl):
 
 class Llava(Tiled):
     special = ["<image>"]
-    side, patch, feature = 24, 4, -2
+    side, patch, feature, text = 24, 4, -2, "llama"
 
     def usual(self):
         return {"size": {"shortest_edge": self.side}, "resample": 3, "do_center_crop": True,
                 "crop_size": {"height": self.side, "width": self.side}}
 
     def make(self):
-        return transformers.LlavaForConditionalGeneration(transformers.LlavaConfig(
-            text_config={"model_type": "llama", "vocab_size": len(self.words), "hidden_size": 32,
+        return transformers.LlavaForConditionalGeneration(
+            transformers.LlavaConfig(**self.config()))
+
+    def config(self):
+        return dict(
+            text_config={"model_type": self.text, "vocab_size": len(self.words), "hidden_size": 32,
                          "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
                          "num_key_value_heads": 2, "max_position_embeddings": 4096,
                          "pad_token_id": 0, "tie_word_embeddings": False},
@@ -249,7 +253,7 @@ class Llava(Tiled):
                            "num_attention_heads": 2, "image_size": self.side,
                            "patch_size": self.patch},
             image_token_id=self.id(self.mark), vision_feature_layer=self.feature,
-            tie_word_embeddings=False))
+            tie_word_embeddings=False)
 
     def begins(self):
         return [self.id(self.mark)]
@@ -264,6 +268,38 @@ class Llava(Tiled):
 class LlavaWhole(Llava):
     """With the results of the tower's last layer."""
     feature = -1
+
+
+class LlavaNext(Llava):
+    """Of LLaVA 1.6, with another text."""
+    grids, text = [(1, 2), (2, 1), (2, 2), (3, 1), (1, 3)], "mistral"
+
+    def usual(self):
+        return super().usual() | {"image_grid_pinpoints": self.sizes()}
+
+    def sizes(self):
+        return [[self.side * n for n in grid] for grid in self.grids]
+
+    def make(self):
+        config = transformers.LlavaNextConfig(
+            **self.config(), image_grid_pinpoints=self.sizes(),
+            image_seq_length=(self.side // self.patch) ** 2)
+        return transformers.LlavaNextForConditionalGeneration(config)
+
+    def takes(self, size):
+        """A line becomes no line of results: transformers then fails or has an empty image."""
+        return max(size) <= 2 * self.side * min(size)
+
+    def processor(self):
+        pictures = transformers.LlavaNextImageProcessorPil(**self.processing)
+        return transformers.LlavaNextProcessor(
+            pictures, self.tokenizer, patch_size=self.patch, num_additional_image_tokens=1,
+            vision_feature_select_strategy="default", image_token=self.mark)
+
+
+class LlavaNextMore(LlavaNext):
+    """With grids that images are cut finer by, and all layers."""
+    grids, text, feature = [(1, 1), (4, 3), (2, 5), (1, 6), (5, 2), (6, 1)], "qwen2", -1
 
 
 class SmolVlm(Idefics3):

@@ -1,5 +1,5 @@
 """Models that cut images into tiles, in float64: the towers of Idefics3 and SmolVLM, of
-LFM2-VL, of InternVL, and, uncut, of LLaVA 1.5, and their text models with images.
+LFM2-VL, of InternVL, of LLaVA 1.6 and, uncut, of LLaVA 1.5, and their text models with images.
 
 Written from Laurençon et al. 2024 (Idefics3), Zhai et al. 2023 and Tschannen et al. 2025 (SigLIP), Chen
 et al. 2024 (InternVL) and what Hugging Face's `transformers` computes. Tensor and key names are those of llama.cpp's converter.
@@ -202,6 +202,57 @@ class LlavaTower(TiledTower):
         return self.linear(gelu(self.linear(x, "mm.0")), "mm.2")
 
 
+class LlavaNextTower(LlavaTower):
+    """A picture of all, and the tiles of a grid that the image is fitted into."""
+
+    def grids(self):
+        """(width, height) in pixels."""
+        sides = self.key("image_grid_pinpoints")
+        return list(zip(sides[::2], sides[1::2]))
+
+    def grid(self, width, height, grids=None):
+        """Where most of the image's pixels are kept; of equals, where least is left empty."""
+        def worth(grid):
+            scale = min(grid[0] / width, grid[1] / height)
+            kept = min(int(width * scale) * int(height * scale), width * height)
+            return kept, kept - grid[0] * grid[1]
+        best = max(grids or self.grids(), key=worth)  # the first of equals
+        return best if worth(best)[0] else None
+
+    def whole(self, rgb):
+        return resize(rgb, self.key("image_size"), self.key("image_size"), "bicubic")
+
+    def rows(self, rgb, grids=None):
+        """(rows, width), or of no grid, if grids is empty."""
+        side, across = self.key("image_size"), self.key("image_size") // self.patch
+        newline = self.tensors["model.image_newline"].reshape(1, -1)
+        first = self.results(self.whole(rgb)).reshape(across * across, -1)
+        height, width = rgb.shape[:2]
+        best = None if grids == [] else self.grid(width, height, grids)
+        if best is None:
+            return np.concatenate([first, newline])
+        scale = [best[i] / n for i, n in enumerate((width, height))]
+        if scale[0] < scale[1]:
+            size = best[0], min(best[1], math.ceil(height * scale[0]))
+        else:
+            size = min(best[0], math.ceil(width * scale[1])), best[1]
+        canvas = np.zeros((best[1], best[0], 3), np.uint8)
+        left, top = ((best[i] - size[i]) // 2 for i in (0, 1))
+        canvas[top:top + size[1], left:left + size[0]] = resize(rgb, *size, "bicubic")
+        tiles = [self.results(tile) for tile in tiles_of(canvas, side)]
+        columns, lines = best[0] // side, best[1] // side
+        cells = np.concatenate([np.concatenate(tiles[line * columns:(line + 1) * columns], 1)
+                                for line in range(lines)])
+        high, wide = cells.shape[:2]
+        if width / height > wide / high:
+            off = (high - int(round(height * (wide / width), 7))) // 2
+            cells = cells[off:high - off]
+        else:
+            off = (wide - int(round(width * (high / height), 7))) // 2
+            cells = cells[:, off:wide - off]
+        return np.concatenate([first, *(x for line in cells for x in (line, newline))])
+
+
 class TiledModel(PlacedModel):
     """Its tower says which pictures an image is cut into, and which tokens stand around them."""
     image_token = "<image>"
@@ -222,6 +273,13 @@ class Idefics3(TiledModel):
 
 class Llava(TiledModel):
     tower_class = LlavaTower
+
+
+class LlavaNext(PlacedModel):
+    tower_class, image_token = LlavaNextTower, "<image>"
+
+    def rows(self, image):
+        return self.tower.rows(image)
 
 
 class Lfm2(TiledModel):

@@ -207,6 +207,17 @@ def llava(keys, tensors):
     return m
 
 
+def llava_next(keys, tensors):
+    m = llava(keys, {name: x for name, x in tensors.items() if "newline" not in name})
+    m.config["architectures"] = ["LlavaNextForConditionalGeneration"]
+    sides = m.key("image_grid_pinpoints")
+    grids = [[height, width] for width, height in zip(sides[::2], sides[1::2])]
+    m.config["image_grid_pinpoints"] = grids
+    m.processor |= {"image_grid_pinpoints": grids, "do_pad": True}
+    m.tensors["image_newline"] = tensors["model.image_newline"]
+    return m
+
+
 def internvl(keys, tensors):
     m = Checkpoint(keys, tensors, "InternVLForConditionalGeneration")
     m.usual()

@@ -29,7 +29,7 @@ struct RmsNorm {
 
 /// (x − mean(x)) / √(mean((x − mean(x))²) + eps) along d0, then multiplied by the weight, then plus
 /// the bias (Ba et al. 2016). in: x [d0, d1, rows], weight f32 [d0], or [d0, d1] with one for each
-/// head, bias f32 [d0] or none. out: as x.
+/// head, or none, bias f32 [d0] or none. out: as x.
 struct LayerNorm {
   float eps = 1e-5f;
 };

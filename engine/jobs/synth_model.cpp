@@ -218,6 +218,8 @@ Result<std::vector<SynthTensor>> synth_tensors(const SynthShape& s, const TypeMi
     list.matrix("per_layer_model_proj.weight", DType::bf16, s.embedding, token * s.layers);
     list.vector("per_layer_proj_norm.weight", token);
   }
+  if (arch.positions)
+    list.normal("position_embd.weight", DType::f32, 0.02f, s.embedding, s.context);
   if (s.rope_factor > 0) {
     list.vector("rope_freqs.weight", s.rope_size() / 2, Fill::rope_factors);
   }
@@ -248,7 +250,7 @@ Result<std::vector<SynthTensor>> synth_tensors(const SynthShape& s, const TypeMi
     if (arch.post_norms) list.block_norm("post_ffw_norm", s.embedding);
     if (s.window.token > 0) add_token_part(s, list);
   }
-  list.vector(std::string(arch.output_norm) + ".weight", s.embedding);
+  if (*arch.output_norm != 0) list.vector(std::string(arch.output_norm) + ".weight", s.embedding);
   if (!s.tied) list.matrix("output.weight", types.of_output(), s.embedding, s.tokens);
   return list.take();
 }

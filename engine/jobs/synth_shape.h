@@ -19,6 +19,7 @@ struct SynthArch {
   std::string_view name;              ///< general.architecture
   bool fused_qkv = false;             ///< "attn_qkv" in place of three
   bool fused_gate_up = false;         ///< "ffn_up" holds the gate's rows too
+  bool positions = false;             ///< "position_embd", of the context
   bool qkv_bias = false;              ///< on attn_q, attn_k, attn_v
   bool output_bias = false;           ///< on attn_output
   bool expert_bias = false;           ///< on the router and the experts
@@ -28,12 +29,12 @@ struct SynthArch {
   bool sub_norms = false;             ///< "attn_sub_norm", "ffn_sub_norm"
   bool post_norms = false;            ///< "post_attention_norm", "post_ffw_norm"
   const char* ffn_norm = "ffn_norm";  ///< name of the norm before the feed-forward part; null: none
-  const char* output_norm = "output_norm";
-  bool gated_attention = false;      ///< "attn_q" has a gate of every head too
-  bool gate_apart = false;           ///< "attn_gate"
-  bool gated_shared_expert = false;  ///< "ffn_gate_inp_shexp"
-  bool one_part = false;             ///< a layer is attention, Mamba-2 or experts alone
-  bool plain_experts = false;        ///< without gates, with a bias for the choice
+  const char* output_norm = "output_norm";  ///< "": none
+  bool gated_attention = false;             ///< "attn_q" has a gate of every head too
+  bool gate_apart = false;                  ///< "attn_gate"
+  bool gated_shared_expert = false;         ///< "ffn_gate_inp_shexp"
+  bool one_part = false;                    ///< a layer is attention, Mamba-2 or experts alone
+  bool plain_experts = false;               ///< without gates, with a bias for the choice
   float eps = 1e-5f;
 };
 

@@ -44,6 +44,7 @@ struct ModelInfo {
   std::string architecture;
   int64_t vocabulary = 0;
   int64_t context = 0;    ///< tokens it was trained for
+  int64_t positions = 0;  ///< learned ones, which no sequence may exceed; 0: there are none
   int64_t embedding = 0;  ///< width of the residual stream
   int64_t layers = 0;
   std::vector<KvLayerShape> kv_layers;

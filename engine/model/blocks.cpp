@@ -54,6 +54,11 @@ ValueId attention_block(ModelBuilder& m, ValueId x, const AttentionBlock& b, Val
   const std::string q_norm = block_name(b.layer, "attn_q_norm");
   const std::string k_norm = block_name(b.layer, "attn_k_norm");
   auto [q, k, v] = project_qkv(m, x, b);
+  if (b.clamp > 0) {
+    for (ValueId* part : {&q, &k, &v}) {
+      *part = m.g.add(op::Scale{1.0f, -b.clamp, b.clamp}, {*part});
+    }
+  }
   if (b.qk_norm == AttentionBlock::QkNorm::whole) {
     q = m.rms_norm(q, q_norm + ".weight", b.eps);
     k = m.rms_norm(k, k_norm + ".weight", b.eps);

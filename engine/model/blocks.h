@@ -31,6 +31,7 @@ struct AttentionBlock {
   op::Rope::Style style = op::Rope::Style::interleaved;
   int32_t rope = 0;               ///< which of the model's RoPE kinds
   int32_t q_rope = -1;            ///< that of the queries, if it is another or keys have none
+  float clamp = 0;                ///< queries, keys and values are held within ±clamp; 0: not
   QkNorm qk_norm = QkNorm::none;  ///< "attn_q_norm", "attn_k_norm"
   bool norm_last = false;         ///< the norms of heads come after RoPE
   /// Where the rows are of a gate, whose sigmoid multiplies what the heads make.

@@ -84,8 +84,8 @@ void CheckpointMap::ends(Change norms) {
   tensors.copy("embed_tokens.weight", "token_embd.weight");
   tensors.copy("norm.weight", "output_norm.weight", norms);
   const std::string& name = config.checkpoint();
-  if (name.ends_with("Model") || name.ends_with("ForSequenceClassification") ||
-      name.ends_with("ForMaskedLM")) {
+  const bool bare = name.ends_with("Model") && !name.ends_with("LMHeadModel");
+  if (bare || name.ends_with("ForSequenceClassification") || name.ends_with("ForMaskedLM")) {
     return tensors.ignore("lm_head.weight");  // classes without an output over the vocabulary
   }
   // Models that see may say it of the whole alone.

@@ -16,13 +16,14 @@ constexpr const char* kTables[] = {"embed_tokens.weight",
                                    "embeddings.word_embeddings.weight",
                                    "embeddings.tok_embeddings.weight",
                                    "embeddings.weight",
+                                   "embedding.weight",
                                    "embed_in.weight",
                                    "wte.weight",
                                    "encoder.weight"};
 constexpr const char* kRoots[] = {
-    "model.", "ernie.",   "language_model.model.", "model.language_model.", "backbone.",
-    "bert.",  "roberta.", "model.text_model.",     "transformer.",          "gpt_neox.",
-    ""};
+    "model.",          "ernie.",   "language_model.model.", "model.language_model.", "backbone.",
+    "bert.",           "roberta.", "model.text_model.",     "transformer.",          "gpt_neox.",
+    "model.backbone.", ""};
 /// What stands outside of the part that these are the beginning of.
 constexpr const char* kOutside[] = {"lm_head.", "output.", "classifier.", "dense.", "embed_out.",
                                     "score.",   "head.",   "sentence.",   "mtp."};
@@ -68,7 +69,8 @@ std::string CheckpointTensors::full_name(const std::string& name) const {
       std::ranges::any_of(kOutside, [&](const char* prefix) { return name.starts_with(prefix); });
   if (!outside) return root_ + name;
   const bool logits = name.starts_with("lm_head.") || name.starts_with("output.");
-  return logits && root_ == "language_model.model." ? "language_model." + name : name;
+  if (logits && root_ == "language_model.model.") return "language_model." + name;
+  return logits && root_ == "model.backbone." ? "model." + name : name;
 }
 
 int32_t CheckpointTensors::find(const std::string& name) const {

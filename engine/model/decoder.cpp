@@ -58,6 +58,18 @@ void DecoderModel::set_windows_with_rope(HparamReader& r, int64_t period) {
   }
 }
 
+void DecoderModel::add_positions(HparamReader& r) {
+  const std::string name = "position_embd.weight";
+  const Weight* table = r.source().find(name);
+  if (table == nullptr) {
+    r.set_error(
+        error(StatusCode::bad_file, "{}: tensor '{}' is missing", r.metadata().source(), name));
+    return;
+  }
+  info_.positions = table->desc.shape[1];
+  info_.context = std::min(info_.context, info_.positions);
+}
+
 void DecoderModel::drop_attention(const std::vector<bool>& layers) {
   std::erase_if(info_.kv_layers, [&](const KvLayerShape& shape) {
     return layers[static_cast<size_t>(shape.layer)];
@@ -96,6 +108,7 @@ ValueId DecoderModel::feed_forward(ModelBuilder& m, ValueId x, int64_t layer) co
 
 ValueId DecoderModel::weighted(ModelBuilder& m, ValueId x, const std::string& name,
                                float eps) const {
+  if (plain_norms) return m.g.add(op::LayerNorm{eps}, {x, kNoValue, kNoValue});
   // Falcon-H1 leaves the ending out.
   if (!m.has(name + ".weight") && m.has(name)) return m.rms_norm(x, name, eps);
   return layer_norms ? m.layer_norm(x, name, eps) : m.rms_norm(x, name + ".weight", eps);
@@ -143,6 +156,10 @@ void DecoderModel::output_logits(ModelBuilder& m, ValueId x) const {
 void DecoderModel::build(ModelBuilder& m) const {
   if (is_head()) return build_head(m);
   ValueId x = m.embed_tokens(embedding_scale);  // [embedding, 1, rows]
+  if (info_.positions > 0) {
+    const ValueId table = m.weight("position_embd.weight", {params.embedding, info_.positions});
+    x = m.add(x, m.g.add(op::Embed{}, {m.g.input(StepInput::slots), table}));
+  }
   if (embedding_norm) x = m.g.add(op::RmsNorm{params.eps}, {x, kNoValue});
   ValueId all = kNoValue;
   for (int64_t layer = 0; layer < params.layers; ++layer) {

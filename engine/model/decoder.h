@@ -46,6 +46,7 @@ class DecoderModel : public Model {
   bool post_norms = false;      ///< "post_attention_norm", "post_ffw_norm"
   float post_eps = 0;           ///< of these; 0: that of the others
   bool layer_norms = false;     ///< LayerNorm in place of RMSNorm
+  bool plain_norms = false;     ///< these have neither weights nor biases
   bool parallel = false;        ///< both parts take attn_norm_name of x, and x gets the sum of both
   bool parallel_norms = false;  ///< the same, but the feed-forward takes ffn_norm_name of x
   std::string attn_norm_name = "attn_norm";
@@ -55,6 +56,9 @@ class DecoderModel : public Model {
   float head_layer_norm = 0;
   /// Of a draft head: "eh_proj" has the columns of the hidden state before those of the token.
   bool head_hidden_first = false;
+
+  /// Adds a row of "position_embd" to each token's embedding. Failures stay in the reader.
+  void add_positions(HparamReader& reader);
 
   /// The attention of a layer: x [embedding, 1, rows] → the same shape.
   virtual ValueId attend(ModelBuilder& m, ValueId x, int64_t layer) const;

@@ -122,7 +122,9 @@ DecoderParams read_decoder_params(HparamReader& r, bool recurrent) {
   p.embedding = r.need_int("embedding_length", 1, kMaxWidth);
   p.context = r.get_int("context_length", 2048, 1, int64_t{1} << 31);
   if (!r.has("attention.head_count")) r.need_int("attention.head_count", 1, kMaxHeads);
-  p.layer_heads = r.per_layer("attention.head_count", blocks, 1, 1, kMaxHeads);
+  // Models without attention have 0.
+  p.layer_heads = r.per_layer("attention.head_count", blocks, 1, recurrent ? 0 : 1, kMaxHeads);
+  for (int64_t& heads : p.layer_heads) heads = std::max<int64_t>(heads, 1);
   p.layer_heads.resize(static_cast<size_t>(p.layers));
   p.heads = p.layer_heads.front();
   if (!r.has("attention.key_length") && p.embedding % p.heads != 0) {

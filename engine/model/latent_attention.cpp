@@ -58,7 +58,6 @@ void LatentBlock::set_caches(std::vector<KvLayerShape>& layers) const {
 
 ValueId latent_block(ModelBuilder& m, ValueId x, int64_t layer, const LatentBlock& b, int32_t cache,
                      const SlotIndex* index) {
-  constexpr auto kStyle = op::Rope::Style::interleaved;
   const auto name = [&](const char* part) { return block_name(layer, part); };
   const int64_t embedding = m.g.value(x).desc.shape[0];
   ValueId q = kNoValue;
@@ -74,14 +73,14 @@ ValueId latent_block(ModelBuilder& m, ValueId x, int64_t layer, const LatentBloc
   q = m.g.split_heads(q, b.heads);  // [nope + rope, heads, rows]
   ValueId q_nope = m.g.slice(q, 0, b.nope);
   ValueId q_rope = m.g.slice(q, b.nope, b.rope);
-  if (b.still >= 0) q_nope = m.rope(q_nope, kStyle, b.still);
-  if (b.rotate) q_rope = m.rope(q_rope, kStyle, b.turned);
+  if (b.still >= 0) q_nope = m.rope(q_nope, b.style, b.still);
+  if (b.rotate) q_rope = m.rope(q_rope, b.style, b.turned);
 
   const ValueId kv = m.linear(x, name("attn_kv_a_mqa"), b.latent + b.rope);
   const ValueId latent =
       m.rms_norm(m.g.slice(kv, 0, b.latent), name("attn_kv_a_norm.weight"), kInnerEps);
   ValueId k_rope = m.g.slice(kv, b.latent, b.rope);
-  if (b.rotate) k_rope = m.rope(k_rope, kStyle);
+  if (b.rotate) k_rope = m.rope(k_rope, b.style);
 
   const op::Attention params{cache, b.scale};
   ValueId mixed = kNoValue;
@@ -104,7 +103,7 @@ ValueId latent_block(ModelBuilder& m, ValueId x, int64_t layer, const LatentBloc
   return m.linear(mixed, name("attn_output"), embedding);
 }
 
-void map_latent(CheckpointMap& m) {
+void map_latent(CheckpointMap& m, bool apart) {
   const int64_t latent = m.config.need_int("kv_lora_rank", 1, kMostWidth);
   const int64_t nope = m.config.need_int("qk_nope_head_dim", 1, kMostWidth);
   const int64_t rope = m.config.need_int("qk_rope_head_dim", 1, kMostWidth);
@@ -113,13 +112,17 @@ void map_latent(CheckpointMap& m) {
     m.keys.set_int("attention.q_lora_rank", rank);
   }
   m.keys.set_int("attention.kv_lora_rank", latent);
-  m.keys.set_int("attention.head_count_kv", 1);
   m.keys.set_int("rope.dimension_count", rope);  // partial_rotary_factor is of the whole head
-  // What is cached, then what a head has.
-  m.keys.set_int("attention.key_length", latent + rope);
-  m.keys.set_int("attention.value_length", latent);
-  m.keys.set_int("attention.key_length_mla", nope + rope);
-  m.keys.set_int("attention.value_length_mla", value);
+  if (apart) {                                   // what is cached, then what a head has
+    m.keys.set_int("attention.head_count_kv", 1);
+    m.keys.set_int("attention.key_length", latent + rope);
+    m.keys.set_int("attention.value_length", latent);
+    m.keys.set_int("attention.key_length_mla", nope + rope);
+    m.keys.set_int("attention.value_length_mla", value);
+  } else {
+    m.keys.set_int("attention.key_length", nope + rope);
+    m.keys.set_int("attention.value_length", value);
+  }
   m.layers({{"self_attn.q_a_proj", "attn_q_a"},
             {"self_attn.q_a_layernorm", "attn_q_a_norm"},
             {"self_attn.q_b_proj", "attn_q_b"},
@@ -127,6 +130,7 @@ void map_latent(CheckpointMap& m) {
             {"self_attn.kv_a_layernorm", "attn_kv_a_norm"},
             {"self_attn.q_proj", "attn_q"},
             {"self_attn.o_proj", "attn_output"}});
+  if (!apart) return m.layers({{"self_attn.kv_b_proj", "attn_kv_b"}});
   for (int64_t i = 0; i < m.layer_count(); ++i) {
     const std::string both_name = layer_name(i, "self_attn.kv_b_proj.weight");
     if (!m.tensors.has(layer_name(i, "self_attn.kv_a_proj_with_mqa.weight"))) continue;

@@ -24,7 +24,8 @@ struct LatentBlock {
   int64_t value = 1;  ///< elements of a head's value
   int64_t rope = 0;   ///< of the part of the key that all heads share
   int64_t nope = 1;
-  float scale = 0;     ///< of the scores
+  float scale = 0;  ///< of the scores
+  op::Rope::Style style = op::Rope::Style::interleaved;
   bool rotate = true;  ///< RoPE on the shared part and that of queries
   int32_t turned = 0;  ///< which of the model's RoPE kinds turns queries
   int32_t still = -1;  ///< which one scales the rest of them by their position; −1: none
@@ -52,7 +53,7 @@ ValueId latent_block(ModelBuilder& m, ValueId x, int64_t layer, const LatentBloc
                      int32_t cache, const SlotIndex* index = nullptr);
 
 /// The keys of a checkpoint's latent attention, and its tensors in every layer that has them: keys
-/// and values of every head apart, and the keys transposed.
-void map_latent(CheckpointMap& m);
+/// and values of every head apart, and the keys transposed; not `apart`: as one matrix.
+void map_latent(CheckpointMap& m, bool apart = true);
 
 }  // namespace infer

@@ -71,10 +71,14 @@ Mamba2Sizes read_mamba2_sizes(CheckpointMap& m) {
   sizes.state = m.config.need_int("mamba_d_state", 1, kMaxSize);
   sizes.groups = m.config.get_int("mamba_n_groups", 1, 1, sizes.heads);
   sizes.taps = m.config.get_int("mamba_d_conv", 4, 2, kMostTaps);
+  require_open_steps(m);
+  return sizes;
+}
+
+void require_open_steps(CheckpointMap& m) {
   const std::vector<float> limits = m.config.get_floats("time_step_limit");
   const bool open = limits.size() != 2 || (limits[0] == 0 && limits[1] >= kLargestStep);
   m.config.require(open, "this time_step_limit");
-  return sizes;
 }
 
 void map_mamba2(CheckpointMap& m, const Mamba2Sizes& s) {

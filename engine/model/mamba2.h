@@ -45,6 +45,8 @@ struct Mamba2Sizes {
 };
 /// Those of the keys "mamba_*" that several families have.
 Mamba2Sizes read_mamba2_sizes(CheckpointMap& m);
+/// Refuses a time_step_limit that limits steps.
+void require_open_steps(CheckpointMap& m);
 /// Writes the keys "ssm.*".
 void map_mamba2(CheckpointMap& m, const Mamba2Sizes& sizes);
 /// The tensors of a layer's mixer, which is called `part` there ("mamba").

@@ -6,17 +6,17 @@ namespace infer {
 namespace {
 
 Result<std::vector<OutputDesc>> infer(const OpParams&, InputDescs in, const KvGeometry&) {
-  INFER_CHECK_R(check_inputs("layer_norm", in, 3, {0, 1}));
+  INFER_CHECK_R(check_inputs("layer_norm", in, 3, {0}));
   const TensorDesc& x = in[0]->desc;
-  const TensorDesc& weight = in[1]->desc;
-  const bool heads = weight.shape[1] == 1 || weight.shape[1] == x.shape[1];
+  const auto weighs = [&](const TensorDesc& weight) {
+    return weight.type == DType::f32 && weight.shape[0] == x.shape[0] &&
+           (weight.shape[1] == 1 || weight.shape[1] == x.shape[1]);
+  };
   const bool bias =
       in[2] == nullptr || (in[2]->desc.type == DType::f32 && in[2]->desc.shape[0] == x.shape[0]);
-  INFER_CHECK_R(check_shape("layer_norm",
-                            x.type == DType::f32 && weight.type == DType::f32 &&
-                                weight.shape[0] == x.shape[0] && heads && bias,
-                            "x f32 [d0, d1, rows], weight f32 [d0] or [d0, d1], bias f32 [d0]",
-                            in));
+  INFER_CHECK_R(check_shape(
+      "layer_norm", x.type == DType::f32 && bias && (in[1] == nullptr || weighs(in[1]->desc)),
+      "x f32 [d0, d1, rows], weight f32 [d0] or [d0, d1], bias f32 [d0]", in));
   return std::vector{made(DType::f32, x.shape[0], x.shape[1], *in[0])};
 }
 
@@ -30,7 +30,9 @@ void reference(const RefCall& call) {
   for (int64_t r = 0; r < x.desc.shape[2]; ++r) {
     for (int64_t h = 0; h < x.desc.shape[1]; ++h) {
       const float* in = x.row<float>(h, r);
-      const float* w = weight.row<float>(weight.desc.shape[1] == 1 ? 0 : h, 0);
+      const float* w = weight.data == nullptr
+                           ? nullptr
+                           : weight.row<float>(weight.desc.shape[1] == 1 ? 0 : h, 0);
       float* y = out.row<float>(h, r);
       double sum = 0;
       for (int64_t i = 0; i < n; ++i) sum += in[i];
@@ -40,7 +42,8 @@ void reference(const RefCall& call) {
       const double scale = 1 / std::sqrt(squares / static_cast<double>(n) + eps);
       for (int64_t i = 0; i < n; ++i) {
         const double add = bias == nullptr ? 0 : bias[i];
-        y[i] = static_cast<float>((in[i] - mean) * scale * w[i] + add);
+        const double factor = w == nullptr ? 1 : w[i];
+        y[i] = static_cast<float>((in[i] - mean) * scale * factor + add);
       }
     }
   }
@@ -64,6 +67,12 @@ void cases(std::vector<OpCase>& all) {
         const ValueId weight = b.weight(DType::f32, d0);
         b.graph().output(
             b.graph().add(op::LayerNorm{1e-12f}, {x, weight, b.weight(DType::f32, d0)}));
+      };
+      all.push_back(c);
+      c.name = "d0 " + std::to_string(d0) + " rows " + std::to_string(rows) + " without weights";
+      c.build = [d0](CaseBuilder& b) {
+        b.graph().output(
+            b.graph().add(op::LayerNorm{1e-5f}, {b.activations(d0), kNoValue, kNoValue}));
       };
       all.push_back(std::move(c));
     }

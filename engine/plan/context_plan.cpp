@@ -78,6 +78,11 @@ Status choose_context(const ModelInfo& info, const PlanRequest& request, MemoryP
                  "a context of {} tokens does not fit: the limit is {} tokens", request.context,
                  INT32_MAX);
   }
+  if (info.positions > 0 && request.context > info.positions) {
+    return error(StatusCode::does_not_fit,
+                 "a context of {} tokens does not fit: the model has learned positions for {}",
+                 request.context, info.positions);
+  }
   const ContextCosts costs(info, plan.kv_layout, request, plan.max_rows);
   plan.context = wanted_context(info, request);
   if (request.context <= 0) {

@@ -71,6 +71,7 @@ TEST_CASE("what is planned is what is allocated, and one program serves every de
     INFO(model.name);
     for (const int64_t context : {64, 300, 2048}) {
       if (context != 300 && !has_new_steps(model)) continue;
+      if (context > 320 && model.name == "gpt2-f32") continue;  // more than it has positions
       LoadOptions options;
       options.context = context;
       const Result<MemoryReport> planned = plan_model(model.path, options);

@@ -15,7 +15,8 @@ void run(const CpuCall& call) {
   const int64_t n = x.desc.shape[0];
   for_each_row(call, out.desc, [&](int64_t h, int64_t r) {
     const float* in = x.row<float>(h, r);
-    const float* w = weight.row<float>(weight.desc.shape[1] == 1 ? 0 : h, 0);
+    const float* w =
+        weight.data == nullptr ? nullptr : weight.row<float>(weight.desc.shape[1] == 1 ? 0 : h, 0);
     float* y = out.row<float>(h, r);
     const float mean = sum_of(in, n) / static_cast<float>(n);
     for (int64_t i = 0; i < n; ++i) y[i] = in[i] - mean;

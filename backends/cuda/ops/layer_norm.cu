@@ -22,7 +22,8 @@ INFER_KERNEL(layer_norm, LayerNormParams, kLayerNormThreads, 1) {
   });
   const float factor = 1.0f / root_of(squares / count + p.eps);
   for (uint32_t i = thread(); i < n; i += threads()) {
-    const float scaled = (x[i] - mean) * factor * weight[i];
+    const float normed = (x[i] - mean) * factor;
+    const float scaled = p.weight != 0 ? normed * weight[i] : normed;
     y[i] = p.bias != 0 ? scaled + bias[i] : scaled;
   }
 }

@@ -6,7 +6,7 @@ layout(push_constant, scalar) uniform Push {
   F32 x, weight, bias, y;
   Shape shape;
   Strides x_strides, weight_strides;
-  uint biased;
+  uint weighted, biased;
   float eps;
 };
 
@@ -34,7 +34,8 @@ void main() {
   const uint to = at(shape, i1, i2);
   const uint weights = at(weight_strides, i1, 0);
   for (uint i = gl_LocalInvocationIndex; i < shape.d0; i += 64) {
-    precise float value = from_mean(i) * factor * weight.v[weights + i];
+    precise float value = from_mean(i) * factor;
+    if (weighted != 0) value *= weight.v[weights + i];
     if (biased != 0) value += bias.v[i];
     y.v[to + i] = value;
   }

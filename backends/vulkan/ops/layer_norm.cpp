@@ -7,7 +7,7 @@ struct Push {
   VkDeviceAddress step, x, weight, bias, y;
   ShapePush shape;
   StridePush x_strides, weight_strides;
-  uint32_t biased;
+  uint32_t weighted, biased;
   float eps;
 };
 
@@ -16,17 +16,18 @@ void record(const NodeCall& call) {
   const Operand& weight = call.inputs[1];
   const Operand& bias = call.inputs[2];
   const Operand& y = call.outputs[0];
-  StridePush weight_strides = strides_of(weight);
-  if (weight.dim(1) == 1) weight_strides.stride1 = 0;  // one for all heads
+  StridePush weight_strides = weight.given() ? strides_of(weight) : StridePush{};
+  if (weight.given() && weight.dim(1) == 1) weight_strides.stride1 = 0;  // one for all heads
   call.recorder.dispatch("layer_norm",
                          Push{.step = call.step,
                               .x = x.address,
-                              .weight = weight.address,
+                              .weight = weight.given() ? weight.address : 0,
                               .bias = bias.given() ? bias.address : 0,
                               .y = y.address,
                               .shape = shape_of(y),
                               .x_strides = strides_of(x),
                               .weight_strides = weight_strides,
+                              .weighted = weight.given() ? 1u : 0u,
                               .biased = bias.given() ? 1u : 0u,
                               .eps = call.params<op::LayerNorm>().eps},
                          {1, y.dim(1), y.dim(2)});

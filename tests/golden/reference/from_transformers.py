@@ -34,6 +34,14 @@ FALCON = {"hidden_size": 60, "num_hidden_layers": 3, "num_attention_heads": 6,
 VISION = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1,
           "num_attention_heads": 2}
 
+GPT2 = {"n_embd": 24, "n_layer": 3, "n_head": 4, "n_positions": 256}
+MAMBA2 = {"hidden_size": 24, "num_hidden_layers": 3, "num_heads": 6, "head_dim": 8, "state_size": 9,
+          "n_groups": 1, "expand": 2, "chunk_size": 16}
+MINICPM3 = {"hidden_size": 28, "intermediate_size": 40, "num_hidden_layers": 3,
+            "num_attention_heads": 4, "num_key_value_heads": 4, "q_lora_rank": 14,
+            "kv_lora_rank": 18, "qk_nope_head_dim": 10, "qk_rope_head_dim": 8, "scale_emb": 7,
+            "scale_depth": 0.9, "dim_model_base": 12, "max_position_embeddings": 256}
+
 # name → (configuration class, architecture's name in GGUF, arguments)
 MODELS = {
     "llama-yarn": ("LlamaConfig", "llama", DENSE | {"rope_parameters": {
@@ -205,6 +213,18 @@ CHECKPOINTS = {
         "indexer_types": ["full", "full", "shared", "shared", "full"],
         "max_position_embeddings": 256,
         "rope_parameters": {"rope_type": "default", "rope_theta": 1e6}}),
+    "olmo": ("OlmoConfig", "olmo", DENSE | {"tie_word_embeddings": True}),
+    "olmo-clipped": ("OlmoConfig", "olmo", DENSE | {"clip_qkv": 0.4}),
+    "gpt2": ("GPT2Config", "gpt2", GPT2),
+    "gpt2-untied": ("GPT2Config", "gpt2", GPT2 | {"n_inner": 38, "tie_word_embeddings": False}),
+    "mamba2": ("Mamba2Config", "mamba2", MAMBA2),
+    "mamba2-groups": ("Mamba2Config", "mamba2", MAMBA2 | {
+        "n_groups": 2, "use_bias": True, "tie_word_embeddings": True}),
+    "minicpm3": ("MiniCPM3Config", "minicpm3", MINICPM3),
+    "minicpm3-long": ("MiniCPM3Config", "minicpm3", MINICPM3 | {
+        "tie_word_embeddings": False, "v_head_dim": 12, "original_max_position_embeddings": 32,
+        "max_position_embeddings": 256, "rope_parameters": {
+            **LONG, "partial_rotary_factor": 1.0, "original_max_position_embeddings": 32}}),
     "kimi-linear": ("KimiLinearConfig", "kimi-linear", {
         "hidden_size": 28, "intermediate_size": 40, "moe_intermediate_size": 10,
         "num_hidden_layers": 5, "num_attention_heads": 4, "num_key_value_heads": 4,
@@ -255,7 +275,8 @@ def random_model(name, **changes):
     class_name, _, arguments = (MODELS | CHECKPOINTS)[name]
     config = getattr(transformers, class_name)(**(COMMON | arguments | changes))
     family = class_name.removesuffix("Config").removesuffix("Text")
-    model_class = getattr(transformers, family + "ForCausalLM", None)
+    model_class = getattr(transformers, family + "ForCausalLM",
+                          getattr(transformers, family + "LMHeadModel", None))
     if model_class is None:  # it also sees
         config = getattr(transformers, family + "Config")(text_config=config, vision_config=VISION)
         model_class = getattr(transformers, family + "ForConditionalGeneration")

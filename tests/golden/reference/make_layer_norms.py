@@ -135,3 +135,17 @@ def falcon(name):
         fused_attention(m, layer, bias=False)
         plain_feed_forward(m, layer, 38, bias=False)
     return m
+
+
+def gpt2(name):
+    m = normed(name, "gpt2", 40, 3, 4, 4, 10, 320, feed_forward_length=38)
+    for key in ("rope.dimension_count", "attention.key_length", "attention.value_length"):
+        del m.metadata["gpt2." + key]
+    embedding(m, tied=True, spread=0.7)
+    m.tensors["position_embd.weight"] = m.rng.normal(0, 0.5, (320, m.width))
+    for layer in range(m.layers):
+        norm(m, f"blk.{layer}.attn_norm")
+        fused_attention(m, layer)
+        norm(m, f"blk.{layer}.ffn_norm")
+        plain_feed_forward(m, layer, 38)
+    return m

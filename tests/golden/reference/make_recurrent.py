@@ -186,6 +186,21 @@ def mamba2_keys(arch, heads, head, size, groups):
             f"{arch}.ssm.time_step_rank": heads}
 
 
+def mamba2_alone(name):
+    """-groups: vectors shared by several heads, and an output of its own."""
+    arch, groups = "mamba2", 2 if "groups" in name else 1
+    m = Builder(name, arch, 30, 3, 0, 0, 10, context=1 << 20, feed_forward_length=0)
+    for key in ("attention.key_length", "attention.value_length", "attention.head_count_kv",
+                "rope.dimension_count"):
+        del m.metadata[f"{arch}.{key}"]
+    m.metadata |= mamba2_keys(arch, 6, 8, 9, groups)
+    m.embedding(tied=groups == 1, spread=0.7)
+    for layer in range(m.layers):
+        m.norm(f"blk.{layer}.attn_norm", m.width)
+        mamba2(m, layer, 6, 8, 9, groups)
+    return m
+
+
 def granitehybrid(name):
     arch = "granitehybrid"
     kinds = [0, 2, 0]

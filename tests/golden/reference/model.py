@@ -12,9 +12,10 @@ from .layers import (attention, choose, geglu, gelu, gelu_tanh, inverse_frequenc
                      sigmoid, silu, sparse_mix, swiglu, swiglu_oai, xielu, yarn_frequencies, yarn_magnitude)
 
 # Architectures whose converter permutes q and k (or whose RoPE pairs neighbours anyway).
-LATENT = {"deepseek2", "deepseek32", "glm-dsa", "mistral4"}
+DEEPSEEK = {"deepseek2", "deepseek32", "glm-dsa", "mistral4"}
+LATENT = DEEPSEEK | {"minicpm3"}
 INNER_EPS = 1e-6  # of their norms q_a and kv_a
-INTERLEAVED = LATENT | {"llama", "smollm3", "granite", "granitemoe", "glm4", "command-r",
+INTERLEAVED = DEEPSEEK | {"llama", "olmo", "smollm3", "granite", "granitemoe", "glm4", "command-r",
                "cohere2", "ernie4_5", "ernie4_5-moe", "mistral3",
                "llama4", "arcee", "muse-glimmer", "internlm2", "minicpm", "deepseek", "chatglm", "cohere2moe"}
 # Architectures with an RMSNorm on every head of queries and keys.
@@ -22,9 +23,9 @@ HEAD_NORMS = {"qwen3", "qwen3moe", "qwen3vl", "gemma3", "apertus", "glm4moe", "e
               "afmoe", "exaone-moe", "muse-glimmer", "bailingmoe2", "step35"}
 # Architectures with a LayerNorm that attention and feed-forward share: they lie side by side.
 PARALLEL = {"command-r", "cohere2", "cohere2moe", "phi2"}
-LAYER_NORMS = PARALLEL | {"starcoder2", "stablelm", "phimoe", "nemotron", "gptneox", "falcon"}
+LAYER_NORMS = PARALLEL | {"starcoder2", "stablelm", "phimoe", "nemotron", "gptneox", "falcon", "olmo", "gpt2"}
 # Feed-forwards without a gate.
-ACTIVATIONS = {"starcoder2": gelu_tanh, "phi2": gelu_tanh, "gptneox": gelu, "falcon": gelu,
+ACTIVATIONS = {"starcoder2": gelu_tanh, "phi2": gelu_tanh, "gpt2": gelu_tanh, "gptneox": gelu, "falcon": gelu,
                "arcee": lambda x: np.maximum(x, 0) ** 2, "nemotron": lambda x: np.maximum(x, 0) ** 2}
 
 
@@ -41,7 +42,7 @@ class Model:
         other = self.arch in LAYER_NORMS - {"phimoe"} or self.arch.startswith("nemotron_h")
         self.eps = self.key("attention.layer_norm_epsilon" if other
                             else "attention.layer_norm_rms_epsilon")
-        self.head_dim = self.key("attention.key_length", self.width // self.heads)
+        self.head_dim = self.key("attention.key_length", self.width // max(1, self.heads))
         self.context = self.key("context_length")
         self.rope_dims = self.key("rope.dimension_count", self.head_dim)
         self.entered = []  # by layer: what entered it in the last run; then what left the last one
@@ -66,6 +67,8 @@ class Model:
 
     def norm(self, x, name, eps=None):
         normalised = layer_norm if self.arch in LAYER_NORMS else rms_norm
+        if self.arch == "olmo":  # without weights
+            return normalised(x, 1.0, self.eps)
         y = normalised(x, self.tensors[name + ".weight"], self.eps if eps is None else eps)
         return y + self.tensors.get(name + ".bias", 0.0)
 
@@ -86,7 +89,7 @@ class Model:
             return inverse_frequencies(dims // 2, base, factors[:dims // 4]), 1.0
         if self.arch == "olmo2" and self.window(layer):
             return inverse_frequencies(dims, base), 1.0
-        if self.arch in ("phi3", "minicpm", "phimoe") and self.has("rope_factors_long"):
+        if self.arch in ("phi3", "minicpm", "minicpm3", "phimoe") and self.has("rope_factors_long"):
             original = self.key("rope.scaling.original_context_length")
             which = "long" if self.context > original else "short"
             factors = self.tensors[f"rope_factors_{which}.weight"]
@@ -105,7 +108,7 @@ class Model:
             if self.yarn_multiplier():
                 # mscale over mscale_all_dim: DeepSeek's released models have both alike, elsewhere
                 # the first is 1.
-                mscale = self.yarn_multiplier() if self.arch in LATENT else 1.0
+                mscale = self.yarn_multiplier() if self.arch in DEEPSEEK else 1.0
                 magnitude = (yarn_magnitude(factor, mscale) /
                              yarn_magnitude(factor, self.yarn_multiplier()))
             return frequencies, magnitude * self.key("rope.scaling.attn_factor", 1.0)
@@ -114,10 +117,10 @@ class Model:
     def yarn_multiplier(self):
         """mscale_all_dim: for DeepSeek's build the file holds a tenth of it."""
         multiplier = self.key("rope.scaling.yarn_log_multiplier", 0.0)
-        return multiplier * 10 if self.arch in LATENT else multiplier
+        return multiplier * 10 if self.arch in DEEPSEEK else multiplier
 
     def rope(self, heads, layer):
-        if self.arch == "llama4" and (layer + 1) % 4 == 0 or self.arch == "kimi-linear":
+        if self.arch == "llama4" and (layer + 1) % 4 == 0 or self.arch in ("kimi-linear", "gpt2"):
             return heads
         if self.arch == "cohere2moe" and layer < self.key("leading_dense_block_count"):
             frequencies, magnitude = self.rotation(layer)
@@ -153,6 +156,8 @@ class Model:
                                np.cumsum([heads * self.head_dim, kv_heads * self.head_dim]), 1)
         else:
             q, k, v = (self.linear(x, b + "attn_" + part) for part in "qkv")
+        if limit := self.key("attention.clamp_kqv", 0.0):
+            q, k, v = (np.clip(part, -limit, limit) for part in (q, k, v))
         if self.arch in ("olmo2", "minimax-m2", "olmoe"):  # over the whole projection
             q, k = self.norm(q, b + "attn_q_norm"), self.norm(k, b + "attn_k_norm")
         q = q.reshape(len(x), heads, -1)
@@ -282,7 +287,7 @@ class Model:
             return settings | {"gating": "sigmoid"}
         if self.arch in ("gpt-oss", "granitemoe"):
             return settings | {"gating": "softmax_of_chosen"}
-        if self.arch not in LATENT | {"glm4moe", "minimax-m2", "mimo2", "dots1", "afmoe",
+        if self.arch not in DEEPSEEK | {"glm4moe", "minimax-m2", "mimo2", "dots1", "afmoe",
                                          "exaone-moe", "bailingmoe2", "step35", "cohere2moe"}:
             return settings | {"gating": "softmax",
                                "normalise": self.arch not in ("qwen2moe", "olmoe", "deepseek"),
@@ -330,6 +335,8 @@ class Model:
         if self.arch in ("gemma", "gemma2", "gemma3", "gemma4", "afmoe"):
             # The file holds no factor: the width's root, in the float32 that the engine multiplies.
             x = x * np.float64(np.float32(np.sqrt(self.width)))
+        if self.arch == "gpt2":
+            x = x + self.tensors["position_embd.weight"][:len(x)]
         if self.arch == "muse-glimmer":
             x = rms_norm(x, 1.0, self.eps)
         return x * self.factor("embedding_scale")
@@ -337,7 +344,7 @@ class Model:
     def factor(self, name):
         """1 where a file has none; the first files of MiniCPM do not say those of its 2.4B model."""
         absent = {"embedding_scale": 12.0, "residual_scale": 1.4 / np.sqrt(self.layers),
-                  "logit_scale": self.width / 256} if self.arch == "minicpm" else {}
+                  "logit_scale": self.width / 256} if self.arch in ("minicpm", "minicpm3") else {}
         return self.key(name, absent.get(name, 1.0))
 
     def side_by_side(self, b):

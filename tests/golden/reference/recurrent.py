@@ -7,7 +7,7 @@ import numpy as np
 from .layers import attention, rms_norm, rotate, route, sigmoid, silu, swiglu
 
 FAMILIES = {"lfm2", "lfm2moe", "qwen35", "qwen35moe", "qwen3next", "granitehybrid", "nemotron_h",
-            "nemotron_h_moe", "falcon-h1", "kimi-linear"}
+            "nemotron_h_moe", "falcon-h1", "kimi-linear", "mamba2"}
 
 
 def softplus(x):
@@ -193,7 +193,7 @@ def hidden(m, tokens):
         b = f"blk.{layer}."
         feed = lambda h: experts(m, h, b) if m.has(b + "ffn_gate_inp") else feed_forward(m, h, b)
         h = m.norm(x, b + "attn_norm")
-        if m.arch.startswith("nemotron"):  # one part to a block
+        if m.arch.startswith("nemotron") or m.arch == "mamba2":  # one part to a block
             alone = m.has(b + "ffn_up") or m.has(b + "ffn_gate_inp")
             x = x + (feed(h) if alone else mixer(m, h, layer))
             continue

@@ -1,0 +1,100 @@
+// GPT-2: learned positions, LayerNorms and projections with biases, a feed-forward of GELU without
+// a gate. Radford et al. 2019.
+#include <array>
+
+#include "engine/model/checkpoint.h"
+#include "engine/model/decoder.h"
+
+namespace infer {
+namespace {
+
+constexpr int64_t kMaxWidth = int64_t{1} << 20;
+
+class Gpt2 final : public DecoderModel {
+ public:
+  explicit Gpt2(HparamReader& r) : DecoderModel(r, op::Rope::Style::half_split) {
+    params.eps = r.epsilon("attention.layer_norm_epsilon");
+    layer_norms = true;
+    info_.ropes.clear();
+    for (AttentionBlock& block : attention) block.rotate = false;
+    add_positions(r);
+  }
+
+  ValueId feed_forward(ModelBuilder& m, ValueId x, int64_t layer) const override {
+    return gelu_block(m, x, layer, params.feed_forward[static_cast<size_t>(layer)],
+                      op::Gelu::Kind::tanh);
+  }
+};
+
+Result<std::unique_ptr<Model>> create(const WeightSource& source) {
+  HparamReader r(source);
+  return DecoderModel::finish(std::make_unique<Gpt2>(r), r);
+}
+
+/// Matrices have a row for each input there.
+void map_matrices(CheckpointMap& m, int64_t width, int64_t inner) {
+  struct Matrix {
+    const char* from;
+    const char* to;
+    int64_t inputs, outputs;
+  };
+  const std::array all{Matrix{"attn.c_attn", "attn_qkv", width, 3 * width},
+                       Matrix{"attn.c_proj", "attn_output", width, width},
+                       Matrix{"mlp.c_fc", "ffn_up", width, inner},
+                       Matrix{"mlp.c_proj", "ffn_down", inner, width}};
+  for (int64_t i = 0; i < m.layer_count() && m.tensors.ok(); ++i) {
+    for (const Matrix& matrix : all) {
+      const std::string from = layer_name(i, matrix.from);
+      const std::string to = block_name(i, matrix.to);
+      const TensorView view = m.tensors.view(from + ".weight", {matrix.outputs, matrix.inputs});
+      if (!m.tensors.ok()) return;
+      m.tensors.put(to + ".weight", view.swapped(0, 1));
+      m.tensors.copy(from + ".bias", to + ".bias");
+    }
+    for (const char* mask : {"attn.bias", "attn.masked_bias"}) {  // of older files
+      m.tensors.ignore(layer_name(i, mask));
+    }
+  }
+}
+
+void map(CheckpointMap& m) {
+  for (const auto& [name, own] : {std::pair{"num_hidden_layers", "n_layer"},
+                                  {"num_attention_heads", "n_head"},
+                                  {"hidden_size", "n_embd"},
+                                  {"max_position_embeddings", "n_positions"}}) {
+    if (m.config.has(own)) m.config.assume(name, m.config.need_int(own, 1, kMaxWidth));
+  }
+  const int64_t width = m.config.need_int("hidden_size", 1, kMaxWidth);
+  const int64_t inner = m.config.get_int("n_inner", 4 * width, 1, kMaxWidth);
+  m.config.assume("intermediate_size", inner);
+  m.config.assume("layer_norm_eps", m.config.get_float("layer_norm_epsilon", 1e-5));
+  m.config.assume("hidden_act", m.config.get_string("activation_function", "gelu_new"));
+  m.config.assume("tie_word_embeddings", true);
+  m.begin({.architecture = "gpt2",
+           .activation = "gelu_new",
+           .layer_norms = true,
+           .table = "wte.weight"});
+  m.config.require(m.config.get_bool("scale_attn_weights", true), "scale_attn_weights false");
+  for (const char* key : {"scale_attn_by_inverse_layer_idx", "add_cross_attention"}) {
+    m.config.require(!m.config.get_bool(key, false), key);
+  }
+  m.tensors.also_named("wte.", "embed_tokens.");
+  m.tensors.also_named("ln_f.", "norm.");
+  m.tensors.also_named("h.", "layers.");
+  m.ends();
+  m.tensors.copy("norm.bias", "output_norm.bias");
+  m.tensors.copy("wpe.weight", "position_embd.weight");
+  m.layers({{"ln_1", "attn_norm"}, {"ln_2", "ffn_norm"}});
+  map_matrices(m, width, inner);
+}
+
+}  // namespace
+
+const ArchDef& gpt2_arch() {
+  static constexpr const char* kNames[] = {"gpt2"};
+  static constexpr const char* kCheckpoints[] = {"GPT2LMHeadModel"};
+  static const ArchDef def{kNames, create, kCheckpoints, map};
+  return def;
+}
+
+}  // namespace infer

@@ -113,7 +113,8 @@ void map_latent(CheckpointMap& m, bool apart) {
   }
   m.keys.set_int("attention.kv_lora_rank", latent);
   m.keys.set_int("rope.dimension_count", rope);  // partial_rotary_factor is of the whole head
-  if (apart) {                                   // what is cached, then what a head has
+  // What is cached, then what a head has.
+  if (apart) {
     m.keys.set_int("attention.head_count_kv", 1);
     m.keys.set_int("attention.key_length", latent + rope);
     m.keys.set_int("attention.value_length", latent);

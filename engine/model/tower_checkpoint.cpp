@@ -116,29 +116,34 @@ void TowerMap::begin(const TowerFamily& family) {
                config.get_int("intermediate_size", ratio * width_, 1, kMaxCount));
   keys.set_int("vision.attention.head_count", config.need_int(family.heads, 1, 4096));
   keys.set_int("vision.patch_size", patch_);
-  int64_t text = whole_int("hidden_size", 0, 1, kMaxCount);
-  text = whole_int("llm_config.hidden_size", text, 1, kMaxCount);
+  const int64_t text = whole_int("hidden_size", 0, 1, kMaxCount);
   keys.set_int("vision.projection_dim", whole_int("text_config.hidden_size", text, 1, kMaxCount));
 
-  using Colours = TowerFamily::Colours;
-  const bool clip = family.colours == Colours::clip;
-  const auto mean =
-      clip ? std::vector{0.48145466, 0.4578275, 0.40821073} : std::vector{0.485, 0.456, 0.406};
-  const auto deviation =
-      clip ? std::vector{0.26862954, 0.26130258, 0.27577711} : std::vector{0.229, 0.224, 0.225};
-  for (const auto& [key, usual] : {std::pair{"image_mean", mean}, {"image_std", deviation}}) {
+  using Values = std::vector<double>;
+  const Values clip_mean{0.48145466, 0.4578275, 0.40821073};
+  const Values clip_deviation{0.26862954, 0.26130258, 0.27577711};
+  const Values mean{0.485, 0.456, 0.406}, deviation{0.229, 0.224, 0.225};
+  for (const auto& [key, clip, imagenet] :
+       {std::tuple{"image_mean", clip_mean, mean}, {"image_std", clip_deviation, deviation}}) {
     const std::string to = std::string("clip.vision.") + key;
     if (const MetaValue* value = processor(key); value != nullptr) {
       keys.set_whole(to, *value);
-    } else if (family.colours != Colours::none) {
-      keys.set_whole(to, usual);
+    } else if (family.colours != TowerColours::half) {
+      keys.set_whole(to, family.colours == TowerColours::clip ? clip : imagenet);
     }
   }
 }
 
-void TowerMap::use_layers(int64_t count) {
-  layers_ = std::clamp<int64_t>(count, 1, layers_);
+void TowerMap::select_layers(const std::string& key, int64_t absent, const std::string& prefix) {
+  const int64_t stored = layers_;
+  const int64_t selected = whole_int(key, absent, -1024, 1024);
+  const int64_t used = selected < 0 ? stored + 1 + selected : selected;
+  config.require(used >= 1 && used <= stored, fmt::format("{} {}", key, selected));
+  layers_ = std::clamp<int64_t>(used, 1, stored);
   keys.set_int("vision.block_count", layers_);
+  for (int64_t layer = layers_; layer < stored; ++layer) {
+    tensors.ignore_prefix(fmt::format("{}{}.", prefix, layer));
+  }
 }
 
 void TowerMap::pixel_limits() {

@@ -12,6 +12,9 @@
 
 namespace infer {
 
+/// Mean and deviation of colours, where the checkpoint does not say.
+enum class TowerColours : uint8_t { half, clip, imagenet };
+
 /// What the checkpoints of a tower have in common. Keys are those of `vision_config`.
 struct TowerFamily {
   const char* projector = "";   ///< clip.projector_type
@@ -19,9 +22,7 @@ struct TowerFamily {
   const char* layers = "num_hidden_layers";
   const char* heads = "num_attention_heads";
   const char* width = "hidden_size";
-  /// Mean and deviation of colours where the checkpoint does not say.
-  enum class Colours { none, clip, imagenet };
-  Colours colours = Colours::none;
+  TowerColours colours = TowerColours::half;
 };
 
 /// A checkpoint, and the tower that is made of it. Names of tensors begin after "model.", where the
@@ -41,8 +42,10 @@ class TowerMap {
   bool is(const char* architecture) const;
   /// The projector and the usual keys: layers, widths, heads, patches, colours.
   void begin(const TowerFamily& family);
-  /// The tower ends after so many layers, of those that begin() has found.
-  void use_layers(int64_t count);
+  /// The tower ends with the layer whose results are taken: this key beside `vision_config` counts
+  /// from the first layer's input, or below 0 from the end. Tensors of later layers,
+  /// "<prefix><layer>.", have no place. Behind begin().
+  void select_layers(const std::string& key, int64_t absent, const std::string& prefix);
   /// How many pixels an image may have, where preprocessor_config.json says it.
   void pixel_limits();
   /// Refuses a preprocessor_config.json by which values of pixels are not made as here, or images
@@ -56,7 +59,7 @@ class TowerMap {
   int64_t processor_int(const std::string& key, int64_t absent, int64_t min, int64_t max);
   double processor_float(const std::string& key, double absent);
   bool processor_bool(const std::string& key, bool absent);
-  /// Numbers and a text beside `vision_config`.
+  /// What stands beside `vision_config`.
   int64_t whole_int(const std::string& key, int64_t absent, int64_t min, int64_t max);
   bool whole_bool(const std::string& key, bool absent);
   double whole_float(const std::string& key, double absent);

@@ -19,7 +19,7 @@ namespace {
 
 constexpr float kProjectorEps = 1e-5f;
 constexpr int64_t kMostTiles = 1024;
-constexpr const char* kOwnForm = "InternVLChatModel";
+constexpr const char* kOwnClass = "InternVLChatModel";
 
 class InternVl final : public Tower {
  public:
@@ -122,95 +122,38 @@ class InternVl final : public Tower {
   std::vector<float> table_;  ///< [1 + patches][width]
 };
 
-/// Refuses a tower that has other norms than its configuration says.
-void require_as_said(TowerMap& m, const std::string& tower) {
-  const auto require = [&](bool said, const std::string& name) {
-    m.config.require(said == m.tensors.has(tower + name),
-                     fmt::format("a tower {} {}", said ? "without" : "with", tower + name));
-  };
-  const std::string norm = m.config.get_string("norm_type", "layer_norm");
-  m.config.require(norm == "layer_norm" || norm == "rms_norm",
-                   "norm_type '" + printable(norm) + "'");
-  require(norm == "layer_norm", "encoder.layer.0.layernorm_before.bias");
-  require(m.config.get_bool("use_qk_norm", false), "encoder.layer.0.attention.q_norm.weight");
-  require(!m.config.get_bool("use_mean_pooling", true), "layernorm.weight");
+/// Refuses a tower that has other tensors than its configuration says.
+void require_as_said(TowerMap& m, bool said, const std::string& name) {
+  m.config.require(said == m.tensors.has(name),
+                   fmt::format("a tower {} {}", said ? "without" : "with", name));
 }
 
-/// Keys that both forms have. `side`: of a picture.
-void map_projector(TowerMap& m, int64_t side) {
+/// The same of its norms: `usual` if it is not said which, and a tensor that LayerNorm alone has.
+void require_norms(TowerMap& m, const char* usual, const std::string& bias) {
+  const std::string norm = m.config.get_string("norm_type", usual);
+  m.config.require(norm == "layer_norm" || norm == "rms_norm",
+                   "norm_type '" + printable(norm) + "'");
+  require_as_said(m, norm == "layer_norm", bias);
+}
+
+/// What both forms of the configuration say. Returns the side of a picture.
+int64_t map_keys(TowerMap& m, const TowerFamily& family) {
+  m.begin(family);
+  m.require_processing(3);
   m.keys.set_float("vision.attention.layer_norm_epsilon",
                    m.config.get_float("layer_norm_eps", 1e-6));
+  const int64_t side = m.config.need_int("image_size", 1, 1 << 14);
   m.keys.set_int("vision.image_size", side);
   const double ratio = m.whole_float("downsample_ratio", 0.5);
   const auto merged = static_cast<int64_t>(std::lround(ratio > 1.0 / 64 ? 1 / ratio : 64));
   m.config.require(static_cast<double>(merged) * ratio == 1,
                    fmt::format("downsample_ratio {}", ratio));
   m.keys.set_int("vision.projector.scale_factor", merged);
+  return side;
 }
 
-/// Refuses settings of the form with code of its own that compute something else.
-void require_own_form(TowerMap& m, int64_t side) {
-  const std::string norm = m.config.get_string("norm_type", "layer_norm");
-  m.config.require(norm == "layer_norm" || norm == "rms_norm",
-                   "norm_type '" + printable(norm) + "'");
-  const bool normed = m.tensors.has("vision_model.encoder.layers.0.norm1.bias");
-  m.config.require((norm == "layer_norm") == normed, "a norm_type other than that of the norms");
-  const bool heads = m.tensors.has("vision_model.encoder.layers.0.attn.q_norm.weight");
-  m.config.require(m.config.get_bool("qk_normalization", false) == heads,
-                   "qk_normalization other than the tensors say");
-  const std::string order = m.whole_string("ps_version", "v1");
-  m.config.require(order == "v2", "ps_version '" + printable(order) + "'");
-  m.config.require(m.whole_int("select_layer", -1, -1024, 1024) == -1,
-                   "a select_layer that is not the last one");
-  m.config.require(m.whole_bool("use_thumbnail", true), "use_thumbnail false");
-  m.config.require(m.whole_int("force_image_size", side, 1, 1 << 14) == side,
-                   "a force_image_size that is not image_size");
-}
-
-/// The form of the first repositories, with code of its own: queries, keys and values in one
-/// product.
-void map_own_form(TowerMap& m) {
-  m.begin(
-      {.projector = "internvl", .activation = "gelu", .colours = TowerFamily::Colours::imagenet});
-  m.require_processing(3);
-  const int64_t side = m.config.need_int("image_size", 1, 1 << 14);
-  map_projector(m, side);
-  require_own_form(m, side);
-  const int64_t most = m.whole_bool("dynamic_image_size", true)
-                           ? m.whole_int("max_dynamic_patch", 12, 1, kMostTiles)
-                           : 1;
-  m.keys.set_int("vision.preproc_max_tiles", most);
-  m.keys.set_int("vision.preproc_min_tiles", m.whole_int("min_dynamic_patch", 1, 1, most));
-  const std::string tower = "vision_model.";
-  m.patches(tower + "embeddings.patch_embedding", 1);
-  m.tensors.copy(tower + "embeddings.class_embedding", "v.class_embd");
-  m.tensors.copy(tower + "embeddings.position_embedding", "v.position_embd.weight");
-  m.layers(tower + "encoder.layers.", {{"norm1", "ln1"},
-                                       {"norm2", "ln2"},
-                                       {"attn.q_norm", "attn_q_norm"},
-                                       {"attn.k_norm", "attn_k_norm"},
-                                       {"attn.proj", "attn_out"},
-                                       {"mlp.fc1", "ffn_up"},
-                                       {"mlp.fc2", "ffn_down"}});
-  for (int64_t layer = 0; layer < m.layer_count(); ++layer) {
-    const std::string from = fmt::format("{}encoder.layers.{}.", tower, layer);
-    for (const char* part : {".weight", ".bias"}) {
-      m.tensors.split_rows(from + "attn.qkv" + part,
-                           {{vision_name(layer, "attn_q") + part, m.width()},
-                            {vision_name(layer, "attn_k") + part, m.width()},
-                            {vision_name(layer, "attn_v") + part, m.width()}});
-    }
-    for (const char* part : {"ls1", "ls2"}) {
-      m.tensors.copy(from + part, vision_name(layer, part) + ".weight");
-    }
-  }
-  for (const char* part : {"0", "1", "3"}) {
-    m.tensor(std::string("mlp1.") + part, std::string("mm.model.mlp.") + part);
-  }
-}
-
-void map(TowerMap& m) {
-  if (m.is(kOwnForm)) return map_own_form(m);
+/// As transformers saves it.
+void map_hugging_face(TowerMap& m) {
   for (const auto& [key, value] : {std::pair{"hidden_size", 1024},
                                    {"intermediate_size", 4096},
                                    {"num_hidden_layers", 24},
@@ -221,10 +164,8 @@ void map(TowerMap& m) {
   }
   m.config.make_square("image_size");
   m.config.make_square("patch_size");
-  m.begin({.projector = "internvl", .activation = "gelu", .colours = TowerFamily::Colours::clip});
-  m.require_processing(3);
-  const int64_t side = m.config.need_int("image_size", 1, 1 << 14);
-  map_projector(m, side);
+  const int64_t side =
+      map_keys(m, {.projector = "internvl", .activation = "gelu", .colours = TowerColours::clip});
   m.config.require(m.whole_int("vision_feature_layer", -1, -1024, 1024) == -1,
                    "a vision_feature_layer that is not the last one");
   for (const auto& [key, usual] :
@@ -234,12 +175,14 @@ void map(TowerMap& m) {
   }
   m.config.require(m.config.get_bool("use_absolute_position_embeddings", true),
                    "a tower without use_absolute_position_embeddings");
-  m.require_processor("size.height", side);
-  m.require_processor("size.width", side);
+  for (const char* key : {"size.height", "size.width"}) m.require_processor(key, side);
   m.keys.set_int("vision.preproc_min_tiles", m.processor_int("min_patches", 1, 1, kMostTiles));
   m.keys.set_int("vision.preproc_max_tiles", m.processor_int("max_patches", 12, 1, kMostTiles));
   const std::string tower = "vision_tower.";
-  require_as_said(m, tower);
+  require_norms(m, "layer_norm", tower + "encoder.layer.0.layernorm_before.bias");
+  require_as_said(m, m.config.get_bool("use_qk_norm", false),
+                  tower + "encoder.layer.0.attention.q_norm.weight");
+  require_as_said(m, !m.config.get_bool("use_mean_pooling", true), tower + "layernorm.weight");
   m.patches(tower + "embeddings.patch_embeddings.projection", 1);
   m.tensors.copy(tower + "embeddings.cls_token", "v.class_embd");
   m.tensors.copy(tower + "embeddings.position_embeddings", "v.position_embd.weight");
@@ -265,11 +208,70 @@ void map(TowerMap& m) {
   m.tensor("multi_modal_projector.linear_2", "mm.model.mlp.3");
 }
 
+/// The makers' own form, InternVLChatModel. Queries, keys and values are rows of one matrix.
+void map_own(TowerMap& m) {
+  for (const auto& [key, value] : {std::pair{"hidden_size", 3200},
+                                   {"intermediate_size", 12800},
+                                   {"num_hidden_layers", 48},
+                                   {"num_attention_heads", 25},
+                                   {"image_size", 224},
+                                   {"patch_size", 14}}) {
+    m.config.assume(key, int64_t{value});
+  }
+  const std::string type = m.config.get_string("model_type", "intern_vit_6b");
+  m.config.require(type == "intern_vit_6b", "a tower of '" + printable(type) + "'");
+  const int64_t side = map_keys(
+      m, {.projector = "internvl", .activation = "gelu", .colours = TowerColours::imagenet});
+  m.keys.set_int("vision.projection_dim", m.whole_int("llm_config.hidden_size", 0, 1, 1 << 20));
+  const int64_t forced = m.whole_int("force_image_size", side, 1, 1 << 14);
+  m.config.require(forced == side, fmt::format("force_image_size {} in place of {}", forced, side));
+  for (const char* key : {"size", "size.height", "size.width"}) m.require_processor(key, side);
+  const std::string shuffle = m.whole_string("ps_version", "v1");
+  m.config.require(shuffle == "v2", "ps_version '" + printable(shuffle) + "'");
+  m.config.require(!m.whole_bool("pad2square", false), "pad2square");
+  const bool cuts = m.whole_bool("dynamic_image_size", false);
+  const int64_t most = m.whole_int("max_dynamic_patch", 6, 1, kMostTiles);
+  const int64_t least = m.whole_int("min_dynamic_patch", 1, 1, kMostTiles);
+  m.config.require(!cuts || most == 1 || m.whole_bool("use_thumbnail", false),
+                   "tiles without use_thumbnail");
+  m.keys.set_int("vision.preproc_min_tiles", cuts ? least : 1);
+  m.keys.set_int("vision.preproc_max_tiles", cuts ? most : 1);
+  const std::string tower = "vision_model.", layers = tower + "encoder.layers.";
+  require_norms(m, "rms_norm", layers + "0.norm1.bias");
+  const bool normed = m.config.get_bool("qk_normalization", true);
+  m.config.require(!normed || m.config.get_float("layer_norm_eps", 1e-6) == 1e-6,
+                   "qk_normalization with another layer_norm_eps than 1e-6");
+  require_as_said(m, normed, layers + "0.attn.q_norm.weight");
+  m.patches(tower + "embeddings.patch_embedding", 1);
+  m.tensors.copy(tower + "embeddings.class_embedding", "v.class_embd");
+  m.tensors.copy(tower + "embeddings.position_embedding", "v.position_embd.weight");
+  m.select_layers("select_layer", -1, layers);
+  m.layers(layers, {{"norm1", "ln1"},
+                    {"norm2", "ln2"},
+                    {"attn.qkv", "attn_qkv"},
+                    {"attn.q_norm", "attn_q_norm"},
+                    {"attn.k_norm", "attn_k_norm"},
+                    {"attn.proj", "attn_out"},
+                    {"mlp.fc1", "ffn_up"},
+                    {"mlp.fc2", "ffn_down"}});
+  for (int64_t layer = 0; layer < m.layer_count(); ++layer) {
+    for (const char* scale : {"ls1", "ls2"}) {
+      m.tensors.copy(fmt::format("{}{}.{}", layers, layer, scale),
+                     vision_name(layer, scale) + ".weight");
+    }
+  }
+  for (const char* part : {"0", "1", "3"}) {
+    m.tensor(std::string("mlp1.") + part, std::string("mm.model.mlp.") + part);
+  }
+}
+
+void map(TowerMap& m) { return m.is(kOwnClass) ? map_own(m) : map_hugging_face(m); }
+
 }  // namespace
 
 const TowerDef& internvl_tower() {
   static constexpr const char* kProjectors[] = {"internvl"};
-  static constexpr const char* kCheckpoints[] = {"InternVLForConditionalGeneration", kOwnForm};
+  static constexpr const char* kCheckpoints[] = {"InternVLForConditionalGeneration", kOwnClass};
   static const TowerDef def{kProjectors, create_tower<InternVl>, kCheckpoints, map};
   return def;
 }

@@ -186,16 +186,6 @@ class Llava final : public Tower {
   std::vector<ImageSize> grids_;  ///< of LLaVA 1.6: tiles
 };
 
-/// How many layers the results come from: `vision_feature_layer` counts from the first layer's
-/// input, or below 0 from the end.
-int64_t used_layers(TowerMap& m) {
-  const int64_t feature = m.whole_int("vision_feature_layer", -2, -1024, 1024);
-  const int64_t used = feature < 0 ? m.layer_count() + 1 + feature : feature;
-  m.config.require(used >= 1 && used <= m.layer_count(),
-                   fmt::format("vision_feature_layer {}", feature));
-  return used;
-}
-
 /// The sizes that LLaVA 1.6 fits images into. The checkpoint has heights before widths.
 void map_grids(TowerMap& m) {
   const auto read = [&](const std::string& key) {
@@ -231,7 +221,7 @@ void map(TowerMap& m) {
                                    {"patch_size", 32}}) {
     m.config.assume(key, int64_t{value});
   }
-  m.begin({.projector = "mlp", .colours = TowerFamily::Colours::clip});
+  m.begin({.projector = "mlp", .colours = TowerColours::clip});
   m.require_processing(3);
   const std::string activation = m.config.get_string("hidden_act", "quick_gelu");
   m.config.require(activation == "quick_gelu" || activation == "gelu",
@@ -253,8 +243,6 @@ void map(TowerMap& m) {
   m.config.require(m.processor_bool("do_center_crop", true), "do_center_crop false");
   m.config.require(next || !m.processor_bool("do_pad", false), "do_pad");
   if (next) map_grids(m);
-  const int64_t layers = m.layer_count();
-  m.use_layers(used_layers(m));
   const std::string projector = "multi_modal_projector.";
   // The configuration of a text may leave its width out.
   if (m.tensors.has(projector + "linear_2.weight")) {
@@ -267,10 +255,8 @@ void map(TowerMap& m) {
   m.tensors.copy(tower + "embeddings.position_embedding.weight", "v.position_embd.weight");
   m.tensors.ignore(tower + "embeddings.position_ids");
   m.tensor(tower + "pre_layrnorm", "v.pre_ln");
+  m.select_layers("vision_feature_layer", -2, tower + "encoder.layers.");
   m.siglip_layers(tower + "encoder.layers.");
-  for (int64_t layer = m.layer_count(); layer < layers; ++layer) {
-    m.tensors.ignore_prefix(fmt::format("{}encoder.layers.{}.", tower, layer));
-  }
   m.tensors.ignore_prefix(tower + "post_layernorm.");  // of the vector of an image
   m.tensor(projector + "linear_1", "mm.0");
   m.tensor(projector + "linear_2", "mm.2");

@@ -105,7 +105,7 @@ void map(TowerMap& m) {
                                    {"patch_size", 16}}) {
     m.config.assume(key, int64_t{value});
   }
-  m.begin({.projector = "pixtral", .colours = TowerFamily::Colours::clip});
+  m.begin({.projector = "pixtral", .colours = TowerColours::clip});
   const std::string activation = m.config.get_string("hidden_act", "gelu");
   m.config.require(activation == "gelu" || activation == "silu",
                    "the tower's hidden_act '" + printable(activation) + "'");

@@ -104,7 +104,7 @@ void map(TowerMap& m) {
            .layers = "depth",
            .heads = "num_heads",
            .width = windows ? "hidden_size" : "embed_dim",
-           .colours = TowerFamily::Colours::clip});
+           .colours = TowerColours::clip});
   m.pixel_limits();
   m.keys.set_float("vision.attention.layer_norm_epsilon", 1e-6);
   m.keys.set_int("vision.spatial_merge_size", m.config.get_int("spatial_merge_size", 2, 1, 8));

@@ -51,6 +51,9 @@ KINDS = {
                        ["<image>"], TILED_SIZES, line="\n"),
     "internvl": kind(make_towers.qwen_text, make_towers.internvl_tower, tiled_towers.InternVl,
                      ["<IMG_CONTEXT>"], TILED_SIZES, line="\n"),
+    "internvl-internlm2": kind(
+        make_towers.internlm2_text, lambda: make_towers.internvl_tower(width=36),
+        tiled_towers.InternVl, ["<IMG_CONTEXT>"], TILED_SIZES, line="\n"),
     "mistral3": kind(make_towers.mistral3_text, make_towers.pixtral_tower, towers.Mistral3,
                      ["[IMG]", "[IMG_END]"], MISTRAL_SIZES),
     "mistral3-without-break": kind(

@@ -52,6 +52,8 @@ KINDS = {
     "llava-next-more-grids": lambda: theirs.LlavaNextMore(),
     "internvl": lambda: theirs.InternVl(),
     "internvl-6b": lambda: theirs.InternVl6B(),
+    "internvl-own": lambda: theirs.InternVlOwn(),
+    "internvl-own-6b": lambda: theirs.InternVlOwn6B(),
     "internvl-at-least-2": lambda: theirs.InternVl(min_patches=2, max_patches=12),
 }
 

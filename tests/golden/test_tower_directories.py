@@ -40,8 +40,8 @@ KINDS = {  # text, tower, its checkpoint, the token of an image, the size of one
                    tower_checkpoints.llava_next, "<image>", (40, 24)),
     "internvl": (make_towers.qwen_text, make_towers.internvl_tower, tower_checkpoints.internvl,
                  "<IMG_CONTEXT>", (40, 24)),
-    "internvl-own": (make_towers.qwen_text, make_towers.internvl_tower, tower_checkpoints.internvl_own,
-                     "<IMG_CONTEXT>", (40, 24)),
+    "internvl-own": (make_towers.qwen_text, make_towers.internvl_tower,
+                     tower_checkpoints.internvl_own, "<IMG_CONTEXT>", (40, 24)),
     "mistral3": (make_towers.mistral3_text, lambda: make_towers.pixtral_tower(break_row=False),
                  tower_checkpoints.pixtral, "[IMG]", (64, 48)),
     "pixtral": (make_towers.mistral3_text,
@@ -340,29 +340,72 @@ def test_other_settings_of_internvl(pair):
 @only("internvl-own")
 def test_other_settings_of_internvl_in_its_own_form(pair):
     m = pair.checkpoint
-    usual = dict(m.config), dict(m.config["vision_config"])
-    for key, wrong in {"ps_version": "v1", "select_layer": -2, "use_thumbnail": False, "force_image_size": 32,
-                       "downsample_ratio": 0.3, "max_dynamic_patch": 0, "min_dynamic_patch": 99}.items():
-        m.config = usual[0] | {key: wrong}
+    usual = dict(m.processor), dict(m.config), dict(m.config["vision_config"])
+    for key, wrong in {"resample": 2, "size": 32, "do_normalize": False}.items():
+        m.processor = usual[0] | {key: wrong}
         pair.refused(key)
-    m.config = usual[0]
-    for key, wrong in {"qk_normalization": True, "norm_type": "rms_norm", "hidden_act": "silu", "image_size": 18
-                       }.items():
-        m.config["vision_config"] = usual[1] | {key: wrong}
-        pair.refused(key)
+    m.processor = usual[0] | {"size": {"height": 16, "width": 32}}
+    pair.refused("size.width")
+    m.processor = usual[0]
+    for key, wrong in {"force_image_size": 32, "ps_version": "v1", "downsample_ratio": 0.3,
+                       "pad2square": True, "use_thumbnail": False, "max_dynamic_patch": 0, "min_dynamic_patch": 1 << 20,
+                       "llm_config": {}}.items():
+        m.config = usual[1] | {key: wrong}
+        pair.refused({"llm_config": "projection_dim"}.get(key, key))
+    for layer in (0, 4, -4, "last"):
+        m.config = usual[1] | {"select_layer": layer}
+        pair.refused("select_layer")
+    m.config = dict(usual[1])
+    del m.config["ps_version"]
+    pair.refused("ps_version 'v1'")
+    m.config = usual[1]
+    for key, wrong in {"qk_normalization": True, "norm_type": "rms_norm", "image_size": [16, 16],
+                       "hidden_act": "silu", "model_type": "siglip_vision_model"}.items():
+        m.config["vision_config"] = usual[2] | {key: wrong}
+        pair.refused({"qk_normalization": "q_norm", "norm_type": "norm1",
+                      "model_type": "a tower of 'siglip_vision_model'"}.get(key, key))
+    m.config["vision_config"] = usual[2] | {"qk_normalization": True, "layer_norm_eps": 1e-5}
+    pair.refused("layer_norm_eps")
+    m.config["vision_config"] = usual[2]
+    m.tensors["mlp1.4.weight"] = np.ones((4, 4))
+    pair.refused("mlp1.4.weight", "has no place")
 
 
 @only("internvl-own")
-def test_colours_of_internvl_where_nothing_says_them(pair):
-    """Its own code has ImageNet's."""
+def test_layers_behind_those_that_internvl_selects(pair):
+    m = pair.checkpoint
+    count = m.config["vision_config"]["num_hidden_layers"]
+    m.says(num_hidden_layers=count + 2)
+    for layer in (count, count + 1):
+        m.tensors[f"vision_model.encoder.layers.{layer}.norm1.weight"] = np.ones(4)
+    wanted = pair.tower("tower.gguf")
+    for selected in (-3, count):
+        m.config["select_layer"] = selected
+        m.write(pair.folder / "dir")
+        assert pair.tower("dir") == wanted
+        shutil.rmtree(pair.folder / "dir")
+
+
+@only("internvl-own")
+def test_colours_of_internvl_are_imagenets_if_nothing_is_said(pair):
     m = pair.checkpoint
     m.processor |= {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
+    m.write(pair.folder / "said")
+    m.processor = {}
+    m.write(pair.folder / "unsaid")
+    assert pair.tower("said") == pair.tower("unsaid") != pair.tower("tower.gguf")
+
+
+@only("internvl-own")
+def test_internvl_without_tiles(pair):
+    m = pair.checkpoint
+    m.config |= {"dynamic_image_size": False, "use_thumbnail": False}
     m.write(pair.folder / "dir")
-    said = pair.tower("dir")
-    for key in ("image_mean", "image_std"):
-        del m.processor[key]
-    m.write(pair.folder / "other")
-    assert pair.tower("other") == said
+    found = pair.tower("dir")
+    assert found != pair.tower("tower.gguf")
+    m.config |= {"dynamic_image_size": True, "max_dynamic_patch": 1}
+    m.write(pair.folder / "one")
+    assert pair.tower("one") == found
 
 
 @only("idefics3")

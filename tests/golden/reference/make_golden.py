@@ -18,7 +18,8 @@ from .make_experts import (afmoe, bailingmoe2, cohere2moe, dots1, exaone_moe, gl
 from .make_heads import HEADS, add_heads, mimo2_attention
 from .make_layer_norms import falcon, gpt2, gptneox, nemotron, phi2, phimoe, stablelm, starcoder2
 from .make_plain import bitnet, chatglm, deepseek, exaone, minicpm, minicpm3, olmo, plain_layers
-from .make_recurrent import falcon_h1, granitehybrid, kimi_linear, lfm2, mamba2_alone, nemotron_h, qwen35, qwen4exp
+from .make_recurrent import (falcon_h1, granitehybrid, kimi_linear, lfm2, mamba2_alone, nemotron_h,
+                             qwen35, qwen4exp)
 from .model import Model
 
 
@@ -616,7 +617,8 @@ MODELS = {
     "arcee-f32": arcee,
     "dots1-f32": dots1, "bailingmoe2-f32": bailingmoe2, "internlm2-f32": internlm2,
     "minicpm-f32": minicpm, "minicpm-long-f32": minicpm,
-    "minicpm3-f32": minicpm3, "minicpm3-split-f32": minicpm3, "gpt2-f32": gpt2, "olmo-f32": olmo, "olmo-clipped-f32": olmo, "starcoder2-f32": starcoder2,
+    "minicpm3-f32": minicpm3, "minicpm3-split-f32": minicpm3,
+    "gpt2-f32": gpt2, "olmo-f32": olmo, "olmo-clipped-f32": olmo, "starcoder2-f32": starcoder2,
     "stablelm-f32": stablelm, "stablelm-12b-f32": stablelm,
     "nemotron-f32": nemotron, "phi2-f32": phi2, "gptneox-f32": gptneox,
     "gptneox-sequential-f32": gptneox, "falcon-f32": falcon, "falcon-40b-f32": falcon,

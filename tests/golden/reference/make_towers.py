@@ -11,6 +11,7 @@ PATCH = 4
 SEES, TOWER_HEADS, TOWER_INNER, BLOCKS = 24, 2, 40, 2
 GEMMA3_SIDE, GEMMA3_MERGED = 32, 2  # pixels of an image, which has 16 results
 PLACES = 24  # of Gemma 4's tower, in patches
+INTERNVL_WORDS = ["<IMG_CONTEXT>", "<img>", "</img>"]
 
 
 def vocabulary(special, shown):
@@ -73,8 +74,12 @@ def lfm2_text():
 
 def qwen_text():
     """Of InternVL."""
-    return spelling(make_golden.qwen("qwen2-f32"), ["<IMG_CONTEXT>", "<img>", "</img>"],
-                    "<IMG_CONTEXT>")
+    return spelling(make_golden.qwen("qwen2-f32"), INTERNVL_WORDS, INTERNVL_WORDS[0])
+
+
+def internlm2_text():
+    """Of InternVL in its own form."""
+    return spelling(make_golden.internlm2("internlm2-f32"), INTERNVL_WORDS, INTERNVL_WORDS[0])
 
 
 def tower_keys(projector, width, **keys):

@@ -10,7 +10,7 @@ import torch
 import transformers
 from PIL import Image
 
-from . import make_vision
+from . import make_vision, safetensors, tower_checkpoints
 
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 LINES = "ĊĊ"  # two ends of lines are one token, as in the published vocabularies
@@ -228,6 +228,26 @@ class InternVl(Tiled):
 class InternVl6B(InternVl):
     """With the norms of the largest tower, and another text."""
     text, norm, keys = "qwen3", "rms_norm", True
+
+
+class InternVlOwn(InternVl):
+    """The same weights in the makers' own form, which transformers reads with their own code alone."""
+
+    def write(self, folder):
+        super().write(folder)
+        tensors = tower_checkpoints.internvl_own_tensors(
+            safetensors.read(folder / "model.safetensors"))
+        safetensors.write(folder / "model.safetensors", tensors)
+        config = json.loads((folder / "config.json").read_text())
+        config, processing = tower_checkpoints.internvl_own_config(config, self.processing)
+        text = {"qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM"}[self.text]
+        config["llm_config"]["architectures"] = [text]
+        (folder / "config.json").write_text(json.dumps(config))
+        (folder / "preprocessor_config.json").write_text(json.dumps(processing))
+
+
+class InternVlOwn6B(InternVlOwn, InternVl6B):
+    pass
 
 
 class Llava(Tiled):

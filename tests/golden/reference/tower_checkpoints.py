@@ -16,6 +16,16 @@ INTERNVL_BLOCK = {"ln1": "layernorm_before", "ln2": "layernorm_after",
                   "attn_q": "attention.q_proj", "attn_k": "attention.k_proj",
                   "attn_v": "attention.v_proj", "attn_out": "attention.projection_layer",
                   "ffn_up": "mlp.fc1", "ffn_down": "mlp.fc2"}
+INTERNVL_OWN = {  # of transformers' form → of the makers' own
+    "vision_tower.embeddings.patch_embeddings.projection":
+        "vision_model.embeddings.patch_embedding",
+    "vision_tower.embeddings.cls_token": "vision_model.embeddings.class_embedding",
+    "vision_tower.embeddings.position_embeddings": "vision_model.embeddings.position_embedding",
+    "vision_tower.encoder.layer.": "vision_model.encoder.layers.",
+    "layernorm_before": "norm1", "layernorm_after": "norm2", "attention.q_norm": "attn.q_norm",
+    "attention.k_norm": "attn.k_norm", "attention.projection_layer": "attn.proj",
+    "lambda_": "ls", "multi_modal_projector.layer_norm": "mlp1.0",
+    "multi_modal_projector.linear_1": "mlp1.1", "multi_modal_projector.linear_2": "mlp1.3"}
 PIXTRAL_BLOCK = {"ln1": "attention_norm", "ln2": "ffn_norm", "attn_q": "attention.q_proj",
                  "attn_k": "attention.k_proj", "attn_v": "attention.v_proj",
                  "attn_out": "attention.o_proj", "ffn_gate": "feed_forward.gate_proj",
@@ -241,32 +251,47 @@ def internvl(keys, tensors):
     return m
 
 
+def internvl_own_tensors(tensors):
+    """The tensors of InternVLForConditionalGeneration's tower, as InternVLChatModel has them."""
+    left, made = dict(tensors), {}
+    for name in list(left):
+        if "attention.q_proj" in name:
+            rows = [left.pop(name.replace("q_proj", f"{part}_proj")) for part in "qkv"]
+            left[name.replace("attention.q_proj", "attn.qkv")] = np.concatenate(rows)
+    for name, x in left.items():
+        for theirs, own in INTERNVL_OWN.items():
+            name = name.replace(theirs, own)
+        made[name] = x
+    return made
+
+
+def internvl_own_config(config, processor):
+    """(configuration, processor's) of InternVLChatModel. How images are cut is in the former."""
+    sees, text = dict(config["vision_config"]), config["text_config"]
+    side = sees["image_size"][0]
+    own = {"model_type": "intern_vit_6b", "architectures": ["InternVisionModel"],
+           "image_size": side, "patch_size": sees["patch_size"][0],
+           "norm_type": sees.get("norm_type", "layer_norm"), "hidden_act": "gelu",
+           "qk_normalization": sees.get("use_qk_norm", False),
+           "qkv_bias": sees.get("attention_bias", True), "layer_norm_eps": 1e-6}
+    own |= {key: sees[key] for key in ("hidden_size", "intermediate_size", "num_hidden_layers",
+                                       "num_attention_heads")}
+    whole = {"architectures": ["InternVLChatModel"], "model_type": "internvl_chat",
+             "llm_config": text, "vision_config": own, "force_image_size": side,
+             "downsample_ratio": config["downsample_ratio"], "ps_version": "v2",
+             "select_layer": -1, "dynamic_image_size": True, "use_thumbnail": True,
+             "min_dynamic_patch": processor["min_patches"],
+             "max_dynamic_patch": processor["max_patches"]}
+    pixels = {key: processor[key] for key in ("image_mean", "image_std", "resample")} | {
+        "size": side, "crop_size": side, "do_center_crop": True, "do_normalize": True,
+        "do_resize": True, "feature_extractor_type": "CLIPFeatureExtractor"}
+    return whole, pixels
+
+
 def internvl_own(keys, tensors):
-    """The form of the first repositories, with code of its own."""
-    m = Checkpoint(keys, tensors, "InternVLChatModel")
-    m.usual()
-    side = m.key("image_size")
-    m.says(image_size=side, hidden_act="gelu", qkv_bias=True, qk_normalization=False, norm_type="layer_norm")
-    m.config["llm_config"] = m.config.pop("text_config") | {"architectures": ["Qwen2ForCausalLM"]}
-    m.config |= {"downsample_ratio": 1 / m.key("projector.scale_factor"), "ps_version": "v2", "select_layer": -1,
-                 "force_image_size": side, "use_thumbnail": True, "dynamic_image_size": True,
-                 "min_dynamic_patch": m.key("preproc_min_tiles"), "max_dynamic_patch": m.key("preproc_max_tiles")}
-    m.processor |= {"crop_size": side, "size": side, "do_center_crop": True, "resample": 3}
-    v = "vision_model."
-    m.take("v.patch_embd", v + "embeddings.patch_embedding")
-    m.tensors[v + "embeddings.class_embedding"] = m.given.pop("v.class_embd")[None, None]
-    m.tensors[v + "embeddings.position_embedding"] = m.given.pop("v.position_embd.weight")[None]
-    m.blocks(v + "encoder.layers.", {"ln1": "norm1", "ln2": "norm2", "attn_out": "attn.proj", "ffn_up": "mlp.fc1",
-                                     "ffn_down": "mlp.fc2"})
-    for block in range(m.key("block_count")):
-        to = f"{v}encoder.layers.{block}."
-        for part in ("weight", "bias"):
-            m.tensors[f"{to}attn.qkv.{part}"] = np.concatenate(
-                [m.given.pop(f"v.blk.{block}.attn_{x}.{part}") for x in "qkv"])
-        for i in (1, 2):
-            m.tensors[f"{to}ls{i}"] = m.given.pop(f"v.blk.{block}.ls{i}.weight")
-    for i in (0, 1, 3):
-        m.take(f"mm.model.mlp.{i}", f"mlp1.{i}")
+    m = internvl(keys, tensors)
+    m.tensors = internvl_own_tensors(m.tensors)
+    m.config, m.processor = internvl_own_config(m.config, m.processor)
     return m
 
 

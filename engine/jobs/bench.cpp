@@ -212,7 +212,9 @@ class Watch {
  public:
   Watch(const ProgressFn& progress, std::vector<Bench>& benches, size_t measurements)
       : progress_(progress), benches_(benches), measurements_(measurements) {
-    if (progress_) thread_ = std::jthread([this](const std::stop_token& end) { run(end); });
+    if (!progress_) return;
+    ask();  // at least once, however short the benchmark is
+    thread_ = std::jthread([this](const std::stop_token& end) { run(end); });
   }
 
   /// Called after each measurement.
@@ -227,9 +229,13 @@ class Watch {
   }
 
  private:
+  void ask() {
+    if (!call_back(thrown_, [&] { return progress_(share()); })) cancelled_ = true;
+  }
+
   void run(const std::stop_token& end) {
     while (!end.stop_requested()) {
-      if (!cancelled_ && !call_back(thrown_, [&] { return progress_(share()); })) cancelled_ = true;
+      if (!cancelled_) ask();
       // A cancel between two calls has no effect, hence again.
       if (cancelled_) {
         for (Bench& bench : benches_) bench.cancel();

@@ -39,6 +39,7 @@ class HostBuffer final : public Buffer {
   }
   int64_t size() const override { return size_; }
   std::byte* address() const override { return data_; }
+  bool in_file() const override { return counter_ == nullptr; }
 
  private:
   HostBytes owned_;

@@ -161,6 +161,7 @@ class CpuProgram final : public Program {
             continue;
           }
           const MemoryRef& at = memory[static_cast<size_t>(graph_.storage(id))];
+          if (!at.buffer->in_file()) continue;  // what was loaded stays in memory
           const int64_t bytes = graph_.value(graph_.storage(id)).desc.extent_bytes();
           // What is gathered from a table is a few rows: not worth reading ahead.
           spill_.add(at.buffer->address() + at.offset, bytes, node(n).op() != OpId::Embed);

@@ -79,6 +79,8 @@ class Buffer {
   /// The address that kernels use. On a CPU it is a host pointer; elsewhere the host must not read
   /// or write through it.
   virtual std::byte* address() const = 0;
+  /// Whether it is a part of a mapped file (Device::adopt), whose pages can be read again.
+  virtual bool in_file() const { return false; }
 };
 
 /// The memory of a value: a buffer and the byte at which the value starts.

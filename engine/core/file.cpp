@@ -1,5 +1,6 @@
 #include "engine/core/file.h"
 
+#include <array>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -98,6 +99,20 @@ Result<File> File::open(const std::string& path) {
 }
 
 File::~File() { os::close_file(fd_); }
+
+Status check_fetched(const File& file) {
+  constexpr std::string_view kPointer = "version https://git-lfs.github.com/spec/";
+  std::array<std::byte, kPointer.size()> begin;
+  if (file.size() < begin.size() || !file.read_at(0, begin).ok() ||
+      std::memcmp(begin.data(), kPointer.data(), begin.size()) != 0) {
+    return {};
+  }
+  return error(
+      StatusCode::bad_file,
+      "{}: Git LFS has not fetched this file, only where it lies: fetch it (git lfs pull), "
+      "or download it",
+      file.path());
+}
 
 Status File::written_by_user() const {
   if (memory_ != nullptr) return {};

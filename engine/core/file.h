@@ -28,6 +28,11 @@ std::string memory_file(std::string_view name, std::span<const std::byte> bytes)
 /// True if memory_file() gave this path.
 bool is_memory_path(std::string_view path);
 
+class File;
+/// Fails if the file is what Git LFS leaves in the place of one that it has not fetched: bad_file,
+/// with what to do.
+Status check_fetched(const File& file);
+
 /// A regular file or bytes in memory (memory_file()), open for reading. Reads are safe from several
 /// threads.
 class File {

@@ -15,7 +15,7 @@
 
 namespace infer {
 
-inline constexpr int kMaxThreads = 64;
+inline constexpr int kMaxThreads = 512;
 
 /// The threads the process may use: the affinity mask and the cgroup's quota, capped at
 /// kMaxThreads.

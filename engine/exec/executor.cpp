@@ -135,9 +135,8 @@ Status Executor::load_weights(const MemoryPlan& plan, const std::function<bool(d
   for (size_t d = 0; d < devices_.size(); ++d) {
     on_[d].weights.assign(all.size(), {});
     for (size_t i = 0; i < all.size(); ++i) {
-      if (plan.devices[d].weight_places[i].buffer >= 0) total += all[i].desc.extent_bytes();
+      if (plan.devices[d].weight_places[i].used()) total += all[i].desc.extent_bytes();
     }
-    if (plan.devices[d].mapped) continue;
     for (const int64_t bytes : plan.devices[d].weight_buffers) {
       INFER_TRY_S(on_[d].weight_buffers.emplace_back(),
                   devices_[d]->alloc(bytes, Purpose::weights));
@@ -147,7 +146,7 @@ Status Executor::load_weights(const MemoryPlan& plan, const std::function<bool(d
   int64_t done = 0;
   for (size_t i = 0; i < all.size(); ++i) {
     for (size_t d = 0; d < devices_.size(); ++d) {
-      if (plan.devices[d].weight_places[i].buffer < 0) continue;
+      if (!plan.devices[d].weight_places[i].used()) continue;
       if (progress && !progress(static_cast<double>(done) / static_cast<double>(total))) {
         return run_cancelled();
       }
@@ -163,7 +162,8 @@ Status Executor::load_weight(const DevicePlan& plan, size_t device, size_t weigh
   const WeightSource& source = weights_.source();
   const Weight& from = source.weights()[weight];
   OnDevice& on = on_[device];
-  if (plan.mapped) {
+  const WeightPlace& place = plan.weight_places[weight];
+  if (place.mapped) {
     INFER_TRY_S(const std::span<const std::byte> mapped,
                 source.map(from.place, static_cast<uint64_t>(from.desc.extent_bytes())));
     std::unique_ptr<Buffer> buffer = devices_[device]->adopt(from.desc, mapped);
@@ -175,7 +175,6 @@ Status Executor::load_weight(const DevicePlan& plan, size_t device, size_t weigh
     on.weight_buffers.push_back(std::move(buffer));
     return {};
   }
-  const WeightPlace& place = plan.weight_places[weight];
   on.weights[weight] = {on.weight_buffers[static_cast<size_t>(place.buffer)].get(), place.offset};
   const ReadFn read = [&](uint64_t offset, std::span<std::byte> out) {
     return source.read(from.place, offset, out);

@@ -74,10 +74,11 @@ void llama3_factors(CheckpointMap& m, const std::string& section, double base, i
 }  // namespace
 
 /// Where the parameters of RoPE lie: in transformers 5 with the base, by the kind of layer where
-/// there are several; before, those of scaling alone.
+/// there are several; before, those of scaling alone. Where users add the latter to a file of
+/// transformers 5, as model cards tell them to, it replaces what else says of scaling.
 std::string rope_section(const CheckpointConfig& config) {
   for (const char* section :
-       {"rope_parameters.full_attention.", "rope_parameters.", "rope_scaling."}) {
+       {"rope_scaling.", "rope_parameters.full_attention.", "rope_parameters."}) {
     const std::string begin = config.prefix() + section;
     const auto& values = config.values().values();
     const auto it = values.lower_bound(begin);
@@ -88,10 +89,16 @@ std::string rope_section(const CheckpointConfig& config) {
 
 int64_t map_rope(CheckpointMap& m, const Family& family, int64_t head_dim) {
   const std::string section = rope_section(m.config);
-  const double base = m.config.get_float(section + "rope_theta",
-                                         m.config.get_float("rope_theta", family.rope_base));
-  const double share = m.config.get_float(section + "partial_rotary_factor",
-                                          m.config.get_float("partial_rotary_factor", 1.0));
+  const auto parameter = [&](const std::string& name, double absent) {
+    for (const std::string& from :
+         {section, std::string(), std::string("rope_parameters.full_attention."),
+          std::string("rope_parameters.")}) {
+      if (m.config.has(from + name)) return m.config.get_float(from + name, absent);
+    }
+    return absent;
+  };
+  const double base = parameter("rope_theta", family.rope_base);
+  const double share = parameter("partial_rotary_factor", 1.0);
   if (!(share > 0 && share <= 1)) {
     m.config.fail_with(error(StatusCode::bad_file,
                              "{}: partial_rotary_factor: expected 0 to 1, found {}",

@@ -51,11 +51,18 @@ CheckpointTensors::CheckpointTensors(const WeightSource& raw, CheckpointConfig& 
                                      std::optional<DType> matrices)
     : CheckpointTensors(raw, config, std::string()) {
   matrices_ = matrices;
+  const std::span<const Weight> all = raw_.weights();
   const auto holds_table = [&](const char* root) {
     return std::ranges::any_of(
         kTables, [&](const char* table) { return by_name_.contains(std::string(root) + table); });
   };
-  const auto root = std::ranges::find_if(kRoots, holds_table);
+  const auto holds_layers = [&](const char* root) {
+    const std::string begin = std::string(root) + "layers.";
+    return std::ranges::any_of(all, [&](const Weight& w) { return w.name.starts_with(begin); });
+  };
+  const auto* root = std::ranges::find_if(kRoots, holds_table);
+  // So that a file without its table is told of that, and not of all that it has.
+  if (root == std::end(kRoots)) root = std::ranges::find_if(kRoots, holds_layers);
   if (root != std::end(kRoots)) root_ = *root;
 }
 
@@ -134,11 +141,16 @@ void CheckpointTensors::add(MappedTensor tensor, DType stored, std::span<const i
     return refuse("floating point");
   }
   if (is_quantised(stored)) {
+    const int64_t elements = dtype_info(stored).block_elements;
+    tensor.decoded = tensor.parts.size() == 1 && tensor.parts[0].shape[0] > 1 &&
+                     tensor.parts[0].swapped(0, 1).in_blocks(elements);
     for (TensorView& part : tensor.parts) {
-      const auto blocks = part.in_blocks(dtype_info(stored).block_elements);
+      if (tensor.decoded) break;
+      const auto blocks = part.in_blocks(elements);
       if (!blocks) return refuse("floating point, because its columns have to be split");
       part = *blocks;
     }
+    if (tensor.decoded) stored = DType::bf16;  // enough for what had codes of at most 8 bits
   }
   DType type = DType::mxfp4;
   if (tensor.scales < 0) type = order ? stored : type_of(tensor.name, stored, shape);

@@ -197,7 +197,17 @@ RopeSpec read_rope(HparamReader& r, int64_t head_dim, double default_base) {
                       r.metadata().source(), factor));
     return spec;
   }
-  if (type == "linear" || type == "yarn") spec.position_scale = 1.0 / factor;
+  if (type == "linear" || type == "yarn") {
+    spec.position_scale = 1.0 / factor;
+  } else if (type == "longrope" ? factor != 1.0 : type != "none") {
+    // LongRoPE's factors are tensors.
+    r.set_error(
+        error(StatusCode::unsupported,
+              "{}: rope.scaling.type '{}'{} is not supported; supported: none, linear, yarn, "
+              "longrope without a factor",
+              r.metadata().source(), printable(type),
+              type == "longrope" ? " with rope.scaling.factor" : ""));
+  }
   spec.magnitude = r.get_float("rope.scaling.attn_factor", 1.0);
   if (type == "yarn") {
     spec.yarn = true;

@@ -15,6 +15,11 @@ Status JoinedSource::read(const TensorPlace& place, uint64_t offset,
   return from.source->read(from.place, offset, out);
 }
 
+bool JoinedSource::can_map(const TensorPlace& place) const {
+  const Origin& from = origin(place);
+  return from.source->can_map(from.place);
+}
+
 Result<std::span<const std::byte>> JoinedSource::map(const TensorPlace& place,
                                                      uint64_t bytes) const {
   const Origin& from = origin(place);

@@ -12,6 +12,7 @@ class JoinedSource : public WeightSource {
  public:
   std::span<const Weight> weights() const override { return weights_; }
   Status read(const TensorPlace& place, uint64_t offset, std::span<std::byte> out) const override;
+  bool can_map(const TensorPlace& place) const override;
   Result<std::span<const std::byte>> map(const TensorPlace& place, uint64_t bytes) const override;
 
  protected:

@@ -12,7 +12,6 @@ namespace {
 
 /// Elements put together at a time; with the conversion by way of float, a megabyte or two.
 constexpr int64_t kStretch = int64_t{1} << 17;
-constexpr uint64_t kMaxKept = uint64_t{1} << 20;
 
 /// Units `count` apart by `stride`, from unit `first`: read one by one where they lie far apart,
 /// else with what is between them, which is left out.
@@ -126,15 +125,58 @@ Status MappedSource::convert(const MappedTensor& tensor, const TensorView& view,
     const float factor = tensor.factors[static_cast<size_t>(&view - tensor.parts.data())];
     for (float& value : values) value *= factor;
   }
+  if (tensor.desc.type == DType::f32 && type.type == DType::f32) {
+    quant_traits(DType::f32).encode(values.data(), out, count);
+    return {};
+  }
+  return encode(tensor, values, out);
+}
+
+Status MappedSource::encode(const MappedTensor& tensor, std::span<const float> values,
+                            std::byte* out) const {
   const DType made = tensor.desc.type;
-  const bool same = made == DType::f32 && type.type == DType::f32;
   const auto bad = std::ranges::find_if_not(values, [&](float v) { return holds(made, v); });
-  if (!same && bad != values.end()) {
+  if (bad != values.end()) {
     return error(StatusCode::bad_file,
                  "{}: tensor '{}': expected finite numbers that {} can hold, found {}",
                  metadata_.source(), tensor.name, dtype_info(made).name, *bad);
   }
-  quant_traits(made).encode(values.data(), out, count);
+  quant_traits(made).encode(values.data(), out, static_cast<int64_t>(values.size()));
+  return {};
+}
+
+/// Elements [begin, begin + count) of a view whose columns are stored as rows of blocks: each plane
+/// is decoded row by row.
+Status MappedSource::make_decoded(const MappedTensor& tensor, const TensorView& v, int64_t begin,
+                                  int64_t count, std::byte* out) const {
+  const TensorPlace& place = raw_->weights()[static_cast<size_t>(v.weight)].place;
+  const DTypeInfo& type = stored_type(v);
+  const int64_t n0 = v.shape[0];
+  const int64_t n1 = v.shape[1];
+  std::vector<std::byte> stored(static_cast<size_t>(n1 / type.block_elements * type.block_bytes));
+  std::vector<float> row(static_cast<size_t>(n1));
+  std::vector<float> plane(static_cast<size_t>(n0 * n1));
+  while (count > 0) {
+    const int64_t number = begin / (n0 * n1);
+    const int64_t within = begin % (n0 * n1);
+    const int64_t take = std::min(count, n0 * n1 - within);
+    const int64_t at =
+        v.offset + number % v.shape[2] * v.stride[2] + number / v.shape[2] * v.stride[3];
+    for (int64_t i = 0; i < n0; ++i) {
+      const int64_t block = (at + i * v.stride[0]) / type.block_elements;
+      INFER_CHECK(raw_->read(place, static_cast<uint64_t>(block * type.block_bytes), stored));
+      quant_traits(type.type).decode(stored.data(), row.data(), n1);
+      for (int64_t j = 0; j < n1; ++j) {
+        plane[static_cast<size_t>(j * n0 + i)] = row[static_cast<size_t>(j)];
+      }
+    }
+    const std::span<const float> made =
+        std::span(plane).subspan(static_cast<size_t>(within), static_cast<size_t>(take));
+    INFER_CHECK(encode(tensor, made, out));
+    out += take * dtype_info(tensor.desc.type).block_bytes;
+    begin += take;
+    count -= take;
+  }
   return {};
 }
 
@@ -147,7 +189,8 @@ Status MappedSource::make_blocks(const MappedTensor& tensor, int64_t first, int6
     return {};
   }
   const bool mxfp4 = tensor.scales >= 0;
-  const int64_t each = mxfp4 ? 1 : stored_type(tensor.parts.front()).block_elements;
+  const bool single = mxfp4 || tensor.decoded;
+  const int64_t each = single ? 1 : stored_type(tensor.parts.front()).block_elements;
   // In blocks of what is made.
   const auto size_of = [&](const TensorView& part) {
     return part.size() * each / (mxfp4 ? 1 : made.block_elements);
@@ -160,6 +203,8 @@ Status MappedSource::make_blocks(const MappedTensor& tensor, int64_t first, int6
     const int64_t take = std::min(count, size_of(view) - begin);
     if (mxfp4) {
       INFER_CHECK(make_mxfp4(tensor, view, begin, take, out));
+    } else if (tensor.decoded) {
+      INFER_CHECK(make_decoded(tensor, view, begin, take, out));
     } else if (stored_type(view).type == made.type && tensor.add == 0 && tensor.factors.empty()) {
       INFER_CHECK(gather(view, view.weight, bytes, begin, take, out));
     } else {
@@ -213,29 +258,25 @@ Status MappedSource::read(const TensorPlace& place, uint64_t offset,
                      });
 }
 
+bool MappedSource::can_map(const TensorPlace& place) const {
+  if (!check(place, 0, 0).ok()) return false;
+  const MappedTensor& tensor = tensors_[place.offset];
+  if (!is_plain(tensor)) return false;
+  const auto weight = static_cast<size_t>(tensor.parts.front().weight);
+  return raw_->can_map(raw_->weights()[weight].place);
+}
+
 Result<std::span<const std::byte>> MappedSource::map(const TensorPlace& place,
                                                      uint64_t bytes) const {
   INFER_CHECK_R(check(place, 0, bytes));
   const MappedTensor& tensor = tensors_[place.offset];
-  if (is_plain(tensor)) {
-    const auto weight = static_cast<size_t>(tensor.parts.front().weight);
-    return raw_->map(raw_->weights()[weight].place, bytes);
-  }
-  const auto size = static_cast<uint64_t>(tensor.desc.extent_bytes());
-  if (size > kMaxKept) {
+  if (!is_plain(tensor)) {
     return fail(StatusCode::unsupported,
-                "{}: tensor '{}' cannot be mapped, because it is stored in another layout: load "
-                "without --mmap, or convert the model",
+                "{}: tensor '{}' cannot be mapped: it is stored in another layout",
                 metadata_.source(), tensor.name);
   }
-  const std::lock_guard lock(mutex_);
-  auto found = kept_.find(place.offset);
-  if (found == kept_.end()) {
-    std::vector<std::byte> data(static_cast<size_t>(size));
-    INFER_CHECK_R(read(place, 0, data));
-    found = kept_.emplace(place.offset, std::move(data)).first;
-  }
-  return std::span<const std::byte>(found->second).first(static_cast<size_t>(bytes));
+  const auto weight = static_cast<size_t>(tensor.parts.front().weight);
+  return raw_->map(raw_->weights()[weight].place, bytes);
 }
 
 }  // namespace infer

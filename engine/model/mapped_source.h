@@ -2,9 +2,7 @@
 // read.
 #pragma once
 
-#include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -24,6 +22,7 @@ inline constexpr int64_t kMxfp4CodeBytes = 16;
 ///   parts and scales           MXFP4: every unit of the views is 16 bytes of codes of weights 2j
 ///                              and 2j + 1 (low and high nibble of byte j), and of `scales` at the
 ///                              same unit one byte, the exponent (as gpt-oss is published)
+///   parts that are decoded     elements of quantised weights whose rows become columns
 /// Parts are whole blocks of the type of `desc`.
 struct MappedTensor {
   std::string name;
@@ -33,10 +32,13 @@ struct MappedTensor {
   int32_t scales = -1;  ///< index in the source's weights()
   std::vector<float> values;
   std::vector<float> factors;  ///< by part: what its elements are multiplied with; empty: nothing
+  /// The units of views are elements, dimension 1 is that of the stored rows, and `desc` has a type
+  /// without blocks.
+  bool decoded = false;
 };
 
-/// Reading takes bounded memory, whatever its size. Thread-safe. Immutable, except for the weights
-/// that map() keeps.
+/// Reading takes bounded memory, whatever its size; of a decoded tensor that of a plane.
+/// Thread-safe. Immutable.
 class MappedSource final : public WeightSource {
  public:
   MappedSource(std::unique_ptr<WeightSource> raw, Metadata metadata, TokenizerSpec tokenizer,
@@ -47,8 +49,8 @@ class MappedSource final : public WeightSource {
   const TokenizerSpec& tokenizer() const override { return tokenizer_; }
 
   Status read(const TensorPlace& place, uint64_t offset, std::span<std::byte> out) const override;
-  /// A weight that is stored unchanged is mapped in its file. Others are read and kept if they have
-  /// at most 1 MiB (norms, biases); larger ones are unsupported.
+  /// Whether the weight is stored unchanged in a file that can be mapped.
+  bool can_map(const TensorPlace& place) const override;
   Result<std::span<const std::byte>> map(const TensorPlace& place, uint64_t bytes) const override;
 
  private:
@@ -63,6 +65,9 @@ class MappedSource final : public WeightSource {
   }
   Status convert(const MappedTensor& tensor, const TensorView& view, int64_t begin, int64_t count,
                  std::byte* out) const;
+  Status make_decoded(const MappedTensor& tensor, const TensorView& view, int64_t begin,
+                      int64_t count, std::byte* out) const;
+  Status encode(const MappedTensor& tensor, std::span<const float> values, std::byte* out) const;
   Status make_mxfp4(const MappedTensor& tensor, const TensorView& view, int64_t first,
                     int64_t count, std::byte* out) const;
 
@@ -71,8 +76,6 @@ class MappedSource final : public WeightSource {
   TokenizerSpec tokenizer_;
   std::vector<MappedTensor> tensors_;
   std::vector<Weight> weights_;  ///< TensorPlace::offset is the index
-  mutable std::mutex mutex_;
-  mutable std::map<uint64_t, std::vector<std::byte>> kept_;
 };
 
 }  // namespace infer

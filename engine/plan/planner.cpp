@@ -178,7 +178,7 @@ class Planner {
     for (size_t d = 0; d < devices_.size(); ++d) {
       INFER_TRY(placed.weights.emplace_back(),
                 place_weights(segments, static_cast<int32_t>(d), *devices_[d], weights,
-                              lent(request, d), placed.streams[d].streamed));
+                              lent(request, d), placed.streams[d].streamed, mapped(request, d)));
     }
     if (!model_.info().shares_cache) {
       placed.layout = canonical_kv_layout(kv_geometry(units_->graph().kv(), placed.placement));
@@ -245,9 +245,9 @@ class Planner {
         int64_t need = costs.cache(budget, context);
         for (const int32_t d : budget.devices) {
           const WeightsPlan& weights = placed.weights[static_cast<size_t>(d)];
-          if (weights.packed == 0) continue;
+          if (weights.packed + weights.mapped == 0) continue;
           need += space[static_cast<size_t>(d)] + placed.streams[static_cast<size_t>(d)].bytes();
-          if (d > 0 || !request.weights_mapped) need += weights.packed;
+          need += weights.packed;
         }
         if (&budget == budgets.data()) {
           need +=
@@ -266,6 +266,16 @@ class Planner {
   static std::span<const WeightPlace> lent(const PlanRequest& request, size_t d) {
     if (request.lender == nullptr) return {};
     return request.lender->devices[d].weight_places;
+  }
+
+  /// By weight: whether it stays in the mapped file.
+  std::vector<bool> mapped(const PlanRequest& request, size_t d) const {
+    if (!request.weights_mapped || !devices_[d]->adopts()) return {};
+    std::vector<bool> all;
+    for (const Weight& weight : weights_.source().weights()) {
+      all.push_back(weights_.source().can_map(weight.place));
+    }
+    return all;
   }
 
   /// Of the process, beside its programs.
@@ -342,9 +352,11 @@ class Planner {
       }
       return pages.size();
     };
-    if (host.mapped && !request.in_memory && (request.spill || short_of() == 0)) {
+    if (host.mapped > 0 && !request.in_memory && (request.spill || short_of() == 0)) {
       plan.spilled = true;
-      host.of(Purpose::weights) = std::min(placed_.weights[0].window, placed_.weights[0].mapped);
+      const int64_t resident = std::min(placed_.weights[0].window, host.mapped);
+      host.of(Purpose::weights) += resident - host.mapped;
+      host.mapped = resident;
     }
     if (const size_t m = short_of(); m < pages.size()) {
       const MemoryBudget& budget = plan.budgets[m];
@@ -398,9 +410,9 @@ class Planner {
     const WeightsPlan& weights = placed_.weights[d];
     own.weight_places = weights.places;
     own.weight_buffers = weights.buffers;
-    own.mapped = request.weights_mapped && devices_[d]->adopts();
+    own.mapped = weights.mapped;
     own.stream = placed_.streams[d];
-    own.of(Purpose::weights) = (own.mapped ? weights.mapped : weights.packed) + own.stream.bytes();
+    own.of(Purpose::weights) = weights.packed + weights.mapped + own.stream.bytes();
     plan.file_weights += weights.mapped;
     for (const Bucket& bucket : buckets_) {
       if (bucket.rows > rows) break;

@@ -34,7 +34,7 @@ struct PlanRequest {
   int64_t memory_limit = 0;     ///< bytes in each budget; 0: its free memory minus the reserve
   bool pretend = false;         ///< memory_limit may exceed the free memory
   int64_t reserve = -1;         ///< bytes of free memory left unused; −1: default_reserve()
-  bool weights_mapped = false;  ///< weights stay in the mapped file
+  bool weights_mapped = false;  ///< weights stay in the mapped file, where they can
   bool in_memory = false;       ///< the mapped weights are in no file: they never leave memory
   bool spill = false;           ///< each layer's mapped weights leave memory after their use
   std::vector<int64_t> others;  ///< by device: bytes already planned for other models
@@ -77,7 +77,9 @@ struct DevicePlan {
   std::vector<int64_t> weight_buffers;
   StreamPlan stream;     ///< its bytes are part of Purpose::weights
   int64_t programs = 0;  ///< bytes of the device's own memory (part of Purpose::process)
-  bool mapped = false;   ///< weights are adopted from the mapped file (Device::adopt)
+  /// Bytes in memory of weights that stay in the mapped file (Device::adopt), a part of
+  /// Purpose::weights.
+  int64_t mapped = 0;
 
   int64_t total() const;  ///< bytes of all purposes, drafters and grammars
   int64_t& of(Purpose purpose) { return bytes[static_cast<size_t>(purpose)]; }
@@ -99,8 +101,8 @@ struct MemoryPlan {
   int64_t least_streamed = 0;
   DType k_type = DType::f16;
   DType v_type = DType::f16;
-  bool spilled = false;      ///< `weights` counts only the layers resident at once, not all
-  int64_t file_weights = 0;  ///< bytes of all weights in the file
+  bool spilled = false;      ///< mapped weights count as the layers resident at once, not all
+  int64_t file_weights = 0;  ///< bytes of weights that stay in the mapped file
 
   // Sums over devices.
   int64_t bytes(Purpose purpose) const;

@@ -16,7 +16,6 @@ Status add_weight(WeightsPlan& plan, const Value& value, const Device& device,
                   std::span<const Weight> weights) {
   const auto index = static_cast<size_t>(value.index);
   WeightPlace& place = plan.places[index];
-  if (place.buffer >= 0) return {};
   const int64_t bytes = round_up(device.packed_bytes(value.desc), device.alignment());
   if (bytes > device.largest_buffer()) {
     return error(StatusCode::does_not_fit, "tensor '{}' needs a buffer of {}, {} allows at most {}",
@@ -26,10 +25,10 @@ Status add_weight(WeightsPlan& plan, const Value& value, const Device& device,
   if (plan.buffers.empty() || bytes > device.largest_buffer() - plan.buffers.back()) {
     plan.buffers.push_back(0);
   }
-  place = {static_cast<int32_t>(plan.buffers.size()) - 1, plan.buffers.back()};
+  place.buffer = static_cast<int32_t>(plan.buffers.size()) - 1;
+  place.offset = plan.buffers.back();
   plan.buffers.back() += bytes;
   plan.packed += bytes;
-  plan.mapped += value.desc.extent_bytes();
   return {};
 }
 
@@ -38,7 +37,8 @@ Status add_weight(WeightsPlan& plan, const Value& value, const Device& device,
 Result<WeightsPlan> place_weights(std::span<const PlacedSegment> segments, int32_t number,
                                   const Device& device, std::span<const Weight> weights,
                                   std::span<const WeightPlace> lent,
-                                  const std::vector<bool>& streamed) {
+                                  const std::vector<bool>& streamed,
+                                  const std::vector<bool>& mapped) {
   WeightsPlan plan;
   plan.places.resize(weights.size());
   int64_t before = 0;
@@ -57,10 +57,16 @@ Result<WeightsPlan> place_weights(std::span<const PlacedSegment> segments, int32
         const Value& value = graph.value(graph.storage(id));
         if (value.kind != Value::Kind::weight) continue;
         const auto weight = static_cast<size_t>(value.index);
-        if (weight < lent.size() && lent[weight].buffer >= 0) continue;
+        if (weight < lent.size() && lent[weight].used()) continue;
         if (weight < streamed.size() && streamed[weight]) continue;
-        INFER_CHECK_R(add_weight(plan, value, device, weights));
-        now += value.desc.extent_bytes() + 2 * kFaultAround;
+        WeightPlace& place = plan.places[weight];
+        if (weight < mapped.size() && mapped[weight]) {
+          const int64_t bytes = value.desc.extent_bytes();
+          if (!std::exchange(place.mapped, true)) plan.mapped += bytes;
+          now += bytes + 2 * kFaultAround;
+        } else if (!place.used()) {
+          INFER_CHECK_R(add_weight(plan, value, device, weights));
+        }
       }
       plan.window = std::max(plan.window, before + now);
     }

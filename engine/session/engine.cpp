@@ -353,8 +353,8 @@ MemoryReport Engine::memory() const {
   for (size_t d = 0; d < opened.devices.size(); ++d) {
     const Device& device = *opened.devices[d];
     DeviceMemoryReport& own = r.devices[d];
-    // Mapped weights are allocated by the system, not the device.
-    if (!opened.plan.devices[d].mapped) own.weights = device.allocated(Purpose::weights);
+    // Pages of a mapped file are the system's, not the device's.
+    own.weights = device.allocated(Purpose::weights) + opened.plan.devices[d].mapped;
     own.kv = device.allocated(Purpose::kv);
     own.activations = device.allocated(Purpose::activations);
     own.scratch = device.allocated(Purpose::scratch);

@@ -31,6 +31,7 @@ Result<std::unique_ptr<WeightSource>> open_known(const std::string& path, ModelP
     if (format->recognise(path)) return format->open(path, parts);
     names += names.empty() ? format->name : std::string(", ") + format->name;
   }
+  if (const Result<File> file = File::open(path)) INFER_CHECK_R(check_fetched(*file));
   return fail(StatusCode::bad_file, "{}: not a model file: expected one of {}", path, names);
 }
 

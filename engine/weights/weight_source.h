@@ -45,8 +45,12 @@ class WeightSource {
   virtual Status read(const TensorPlace& place, uint64_t offset,
                       std::span<std::byte> out) const = 0;
 
-  /// The tensor's `bytes` mapped into memory for as long as the source lives, aligned to the
-  /// format's alignment. A file that shrinks under a mapping kills the process: only on request.
+  /// Whether the tensor lies in a file just as it is used, so that map() gives it.
+  virtual bool can_map(const TensorPlace& place) const = 0;
+
+  /// The tensor's `bytes` in the mapped file, for as long as the source lives, aligned to the
+  /// format's alignment. unsupported unless can_map(). A file that shrinks under a mapping kills
+  /// the process: only on request.
   virtual Result<std::span<const std::byte>> map(const TensorPlace& place,
                                                  uint64_t bytes) const = 0;
 

@@ -37,6 +37,8 @@ class GgufSource final : public WeightSource {
     return parts_[place.file]->file().read_at(*begin, out);
   }
 
+  bool can_map(const TensorPlace&) const override { return true; }
+
   /// Aligned to general.alignment, or to a page where that is smaller.
   Result<std::span<const std::byte>> map(const TensorPlace& place, uint64_t bytes) const override {
     if (place.file >= parts_.size()) return tl::unexpected(no_such_place(place, 0));

@@ -109,21 +109,24 @@ class SafetensorsSource final : public WeightSource {
     return {};
   }
 
+  /// Not a tensor whose codes and scales are apart, of an 8-bit type, or not aligned.
+  bool can_map(const TensorPlace& place) const override {
+    if (!check(place, 0, 0).ok()) return false;
+    const Origin& origin = origins_[place.offset];
+    const auto element =
+        static_cast<uint64_t>(dtype_info(weights_[place.offset].desc.type).block_bytes);
+    return origin.assembled == nullptr && origin.stored.entry.widen == Widen::none &&
+           origin.stored.entry.offset % element == 0;
+  }
+
   Result<std::span<const std::byte>> map(const TensorPlace& place, uint64_t bytes) const override {
     INFER_CHECK_R(check(place, 0, bytes));
-    const Weight& weight = weights_[place.offset];
     const Origin& origin = origins_[place.offset];
     const TensorEntry& stored = origin.stored.entry;
-    const auto element = static_cast<uint64_t>(dtype_info(weight.desc.type).block_bytes);
-    if (origin.assembled != nullptr || stored.widen != Widen::none ||
-        stored.offset % element != 0) {
-      return fail(
-          StatusCode::unsupported,
-          "{}: tensor '{}' cannot be mapped ({}): load without --mmap, or convert the model",
-          origin.stored.file->path(), printable(weight.name),
-          origin.assembled != nullptr   ? "its codes and scales are separate tensors"
-          : stored.widen != Widen::none ? "an 8-bit type"
-                                        : "it is not aligned");
+    if (!can_map(place)) {
+      return fail(StatusCode::unsupported,
+                  "{}: tensor '{}' cannot be mapped: it is not stored as it is used",
+                  origin.stored.file->path(), printable(weights_[place.offset].name));
     }
     INFER_TRY(const std::byte* start, files_[origin.stored.file_index]->mapping());
     return std::span(start + stored.offset, static_cast<size_t>(bytes));
@@ -164,10 +167,9 @@ class Opener {
     } else {
       INFER_CHECK_R(add_file(path));
       const std::string folder = fs::path(path).parent_path().string();
-      if (const std::string beside = folder.empty() ? "." : folder;
-          is_file(beside + "/" + kConfig)) {
-        INFER_CHECK_R(read_texts(beside));
-      }
+      const std::string beside = folder.empty() ? "." : folder;
+      INFER_CHECK_R(refuse_shard(path, beside));
+      if (is_file(beside + "/" + kConfig)) INFER_CHECK_R(read_texts(beside));
     }
     INFER_CHECK_R(collect_weights());
     return std::make_unique<SafetensorsSource>(std::move(metadata_), std::move(tokenizer_),
@@ -176,6 +178,14 @@ class Opener {
   }
 
  private:
+  /// One of several files of a model is not the model.
+  static Status refuse_shard(const std::string& path, const std::string& directory) {
+    const std::string name = fs::path(path).filename().string();
+    if (name.find("-of-") == std::string::npos || !is_file(directory + "/" + kIndex)) return {};
+    return error(StatusCode::bad_file,
+                 "{}: is one of several parts of a model: give the directory, {}", path, directory);
+  }
+
   Status open_adapter(const std::string& directory) {
     INFER_CHECK(read_json_file(directory + "/" + kAdapterConfig, "hf.adapter_config.", metadata_));
     const Status status = add_file(directory + "/" + kAdapter);
@@ -201,6 +211,12 @@ class Opener {
     if (is_file(directory + "/" + kIndex)) return open_shards(directory);
     const std::vector<std::string> names = weight_files(directory);
     if (names.size() == 1) return add_file(directory + "/" + names[0]);
+    for (const char* other : {"pytorch_model.bin", "pytorch_model.bin.index.json"}) {
+      if (!names.empty() || !is_file(directory + "/" + other)) continue;
+      return error(StatusCode::unsupported,
+                   "{}: expected safetensors, found {}: save the model as safetensors", directory,
+                   other);
+    }
     return error(names.empty() ? StatusCode::not_found : StatusCode::bad_file,
                  "{}: expected {}, {} or one file *.safetensors, found {} files of that ending",
                  directory, kIndex, kSingle, names.size());
@@ -262,6 +278,7 @@ class Opener {
 
   Status add_file(const std::string& path, const std::string& prefix = {}) {
     INFER_TRY_S(File file, File::open(path));
+    INFER_CHECK(check_fetched(file));
     INFER_TRY_S(Header header, read_header(file));
     const auto index = static_cast<uint32_t>(files_.size());
     files_.push_back(std::make_unique<MappedFile>(std::move(file)));
@@ -403,8 +420,7 @@ class Opener {
 
 bool recognise(const std::string& path) {
   if (is_directory(path)) {
-    return holds_adapter(path) || (is_file(path + "/" + kConfig) &&
-                                   (is_file(path + "/" + kIndex) || !weight_files(path).empty()));
+    return holds_adapter(path) || is_file(path + "/" + kConfig);
   }
   const Result<File> file = File::open(path);
   return file && looks_like_header(*file);

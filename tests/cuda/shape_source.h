@@ -33,6 +33,7 @@ class ShapeSource final : public WeightSource {
   Status read(const TensorPlace&, uint64_t, std::span<std::byte>) const override {
     return error(StatusCode::unsupported, "a shape has no weights");
   }
+  bool can_map(const TensorPlace&) const override { return false; }
   Result<std::span<const std::byte>> map(const TensorPlace&, uint64_t) const override {
     return fail(StatusCode::unsupported, "a shape has no weights");
   }

@@ -59,9 +59,10 @@ class Checkpoint {
   void file(const std::string& name, const std::string& bytes) {
     write_bytes(dir_.path(name), bytes_of(bytes));
   }
-  std::string path() const { return dir_.path(""); }
-  Status opened() const {
-    const auto source = open_model(path());
+  void remove(const std::string& name) { std::filesystem::remove(dir_.path(name)); }
+  /// The directory, or one of its files.
+  Status opened(const std::string& name = "") const {
+    const auto source = open_model(dir_.path(name));
     return source ? Status() : source.error();
   }
 
@@ -341,11 +342,32 @@ TEST_CASE("what lies beside the weights is read within bounds") {
   says(generation.opened(), "generation_config.json");
 }
 
+TEST_CASE("what a download has left out is named") {
+  const std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n";
+  Checkpoint unfetched;
+  unfetched.file("config.json", "{}");
+  unfetched.file("model.safetensors", pointer);
+  says(unfetched.opened(), "Git LFS has not fetched this file");
+  for (const char* name : {"model.safetensors", "model.gguf"}) {
+    unfetched.file(name, pointer);
+    says(unfetched.opened(name), "Git LFS has not fetched this file");
+  }
+  Checkpoint parts;
+  parts.file("config.json", "{}");
+  parts.file("model.safetensors.index.json",
+             R"({"weight_map": {"a": "m-00001-of-00002.safetensors"}})");
+  parts.file("m-00001-of-00002.safetensors", safetensors_bytes("{}", 0));
+  says(parts.opened("m-00001-of-00002.safetensors"), "give the directory");
+}
+
 TEST_CASE("a directory needs a configuration and weights") {
   Checkpoint empty;
   says(empty.opened(), "not a model file");
   empty.file("config.json", "{}");
-  says(empty.opened(), "not a model file");
+  says(empty.opened(), "found 0 files", StatusCode::not_found);
+  empty.file("pytorch_model.bin", "");
+  says(empty.opened(), "save the model as safetensors", StatusCode::unsupported);
+  empty.remove("pytorch_model.bin");
   empty.file("a.safetensors", safetensors_bytes("{}", 0));
   CHECK(empty.opened().ok());
   empty.file("b.safetensors", safetensors_bytes("{}", 0));

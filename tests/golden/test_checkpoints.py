@@ -197,6 +197,28 @@ def test_configurations_of_transformers_4(name, tmp_path):
     assert np.array_equal(evaluate(tmp_path / "m", tmp_path / "logits"), before)
 
 
+@pytest.mark.parametrize("name", ["llama", "gemma3"])
+def test_scaling_that_users_add(name, tmp_path):
+    """As model cards tell them to, beside what version 5 wrote."""
+    saved(name, tmp_path / "m")
+    added = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32}
+
+    def beside(config):
+        config["rope_scaling"] = added
+
+    def within(config):
+        rope = config["rope_parameters"]
+        rope.get("full_attention", rope).update(added)
+        del config["rope_scaling"]
+
+    plain = evaluate(tmp_path / "m", tmp_path / "logits")
+    rewritten(tmp_path / "m", beside)
+    scaled = evaluate(tmp_path / "m", tmp_path / "logits")
+    rewritten(tmp_path / "m", within)
+    assert not np.array_equal(scaled, plain)
+    assert np.array_equal(evaluate(tmp_path / "m", tmp_path / "logits"), scaled)
+
+
 @pytest.mark.parametrize("name, change", [
     ("mamba2", lambda key: "model." + key.replace(".embeddings.", ".embedding.")),  # Codestral Mamba
     ("mamba2-groups", lambda key: key.replace(".embeddings.", ".embedding.")),

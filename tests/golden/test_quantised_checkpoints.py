@@ -194,6 +194,38 @@ def test_experts_and_their_choice(tmp_path):
             tmp_path)
 
 
+def test_latent_attention(tmp_path):
+    """Keys' part of kv_b_proj is turned round: numbers of bfloat16 in place of codes."""
+    functional = pytest.importorskip("bitsandbytes").functional
+    nope, value, latent, heads = 24, 40, 64, 4
+    config = transformers.DeepseekV2Config(
+        vocab_size=80, hidden_size=128, intermediate_size=192, num_hidden_layers=2,
+        num_attention_heads=heads, num_key_value_heads=heads, q_lora_rank=None, kv_lora_rank=latent,
+        qk_nope_head_dim=nope, qk_rope_head_dim=8, v_head_dim=value, n_routed_experts=4,
+        num_experts_per_tok=2,
+        first_k_dense_replace=2, max_position_embeddings=128, pad_token_id=0, bos_token_id=1,
+        eos_token_id=2)
+    torch.manual_seed(0)
+    model = transformers.DeepseekV2ForCausalLM(config).to(torch.bfloat16)
+    model.save_pretrained(tmp_path / "plain")
+    state = safetensors.load_file(tmp_path / "plain" / "model.safetensors")
+    values = {key: tensor.float() for key, tensor in state.items()}
+    for key in linear_weights(state):
+        codes, how = functional.quantize_4bit(state[key], quant_type="nf4")
+        parts = how.as_dict(packed=True)
+        state[key] = codes
+        state |= {f"{key}.{name}": part for name, part in parts.items()}
+        values[key] = by_formula(codes, parts).float()
+        if "kv_b_proj" in key:
+            rows = values[key].view(heads, nope + value, latent)
+            rows[:, :nope] = rows[:, :nope].to(torch.bfloat16).float()
+    assert any("kv_b_proj.weight.absmax" in key for key in state)
+    saved(model, tmp_path / "four", state, {"quant_method": "bitsandbytes", "load_in_4bit": True})
+    safetensors.save_file(values, tmp_path / "plain" / "model.safetensors")
+    matches(tmp_path / "four", evaluate(tmp_path / "plain", tmp_path / "plain.f32", "--exact"),
+            tmp_path)
+
+
 def test_nf4_as_gguf(tmp_path):
     _, four = as_written_by_transformers(tmp_path, "nf4", True)
     found = evaluate(four, tmp_path / "logits", "--exact")

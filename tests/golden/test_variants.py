@@ -84,6 +84,8 @@ def without_key(key):
     ("step35-f32", lambda m: m.tensors.update({"rope_freqs.weight": m.rng.uniform(1, 2, 3)}),
      "rope_freqs"),
     ("llama-yarn-f32", setting("rope.scaling.factor", 0.0), "rope.scaling.factor"),
+    ("llama-yarn-f32", setting("rope.scaling.type", "spiral"), "'spiral'"),
+    ("llama-yarn-f32", setting("rope.scaling.type", "longrope"), "'longrope'"),
     ("qwen4exp-f32", setting("hyper_connection.count", 1), "hyper_connection.count"),
     ("qwen4exp-f32", setting("hyper_connection.count", 2), "hc_attn_norm"),
     ("qwen4exp-f32", without_key("hyper_connection.low_rank"), "hyper_connection.low_rank"),

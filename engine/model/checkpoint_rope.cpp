@@ -90,9 +90,8 @@ std::string rope_section(const CheckpointConfig& config) {
 int64_t map_rope(CheckpointMap& m, const Family& family, int64_t head_dim) {
   const std::string section = rope_section(m.config);
   const auto parameter = [&](const std::string& name, double absent) {
-    for (const std::string& from :
-         {section, std::string(), std::string("rope_parameters.full_attention."),
-          std::string("rope_parameters.")}) {
+    for (const std::string& from : {section, std::string("rope_parameters.full_attention."),
+                                    std::string("rope_parameters."), std::string()}) {
       if (m.config.has(from + name)) return m.config.get_float(from + name, absent);
     }
     return absent;

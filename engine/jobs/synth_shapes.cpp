@@ -43,6 +43,7 @@ std::span<const SynthArch> architectures() {
       {.name = "ernie4_5-moe"},
       {.name = "exaone4", .qk_norm = QkNorm::per_head, .pre_norms = false, .post_norms = true},
       {.name = "exaone-moe", .qk_norm = QkNorm::per_head},
+      {.name = "hy_v3", .qk_norm = QkNorm::per_head},
       {.name = "afmoe", .qk_norm = QkNorm::per_head, .post_norms = true, .gate_apart = true},
       {.name = "muse-glimmer", .qk_norm = QkNorm::per_head, .post_norms = true, .gate_apart = true},
       {.name = "hunyuan-dense", .qk_norm = QkNorm::per_head},

@@ -145,7 +145,9 @@ ValueId routed_experts(ModelBuilder& m, ValueId x, ValueId logits, int64_t layer
                        const ExpertsBlock& b, const op::Glu& glu) {
   const auto name = [&](const char* part) { return block_name(layer, part); };
   const int64_t embedding = m.g.value(x).desc.shape[0];
-  const ValueId bias = m.optional_weight(name("exp_probs_b.bias"), {b.experts});
+  // Files of Hunyuan V3 leave the ending out.
+  const char* const named = m.has(name("exp_probs_b")) ? "exp_probs_b" : "exp_probs_b.bias";
+  const ValueId bias = m.optional_weight(name(named), {b.experts});
   const std::vector<ValueId> routed = m.g.add_all(b.route, {logits, bias});
   if (routed.size() != 2) return kNoValue;
   m.g.set_unit({UnitKind::experts, static_cast<int32_t>(layer)});

@@ -49,7 +49,7 @@ def has_experts(shape):
                      "deepseek-v2-lite", "deepseek-v3.2", "mistral-small-4", "ernie-4.5-21b-a3b", "hunyuan-a13b",
                      "minimax-m2", "glm-4.5-air", "qwen3.6-35b-a3b", "nemotron-3-nano", "lfm2-8b-a1b",
                      "granite-4.0-h-tiny", "qwen1.5-moe-a2.7b", "qwen3-vl-30b-a3b",
-                     "olmoe-1b-7b", "trinity-mini", "k-exaone-236b", "ling-mini-2.0",
+                     "olmoe-1b-7b", "trinity-mini", "k-exaone-236b", "hy3", "ling-mini-2.0",
                      "deepseek-moe-16b", "phi-3.5-moe")
 
 

@@ -19,7 +19,8 @@ namespace {
 
 /// GLM has two such layers and the last one three, which form chains.
 const std::vector<std::string> kHeads = {"qwen35-f32",         "glm4moe-f32", "deepseek2-flash-f32",
-                                         "nemotron_h_moe-f32", "mimo-f32",    "mimo2-f32"};
+                                         "nemotron_h_moe-f32", "mimo-f32",    "mimo2-f32",
+                                         "hy_v3-f32"};
 
 LoadOptions usual(const char* drafter) {
   LoadOptions options;

@@ -158,8 +158,15 @@ GLM = {"attn_norm": "input_layernorm", "post_attention_norm": "post_attention_la
        "nextn.shared_head_norm": "shared_head.norm", "nextn.shared_head_head": "shared_head.head"}
 
 
-def test_glm_as_gguf_has_it(tmp_path):
-    metadata, tensors = gguf.read(GOLDEN / "glm4moe-f32.gguf")
+HY_V3 = GLM | {"ffn_norm": "post_attention_layernorm", "ffn_gate_inp": "mlp.router.gate",
+               "ffn_gate_shexp": "mlp.shared_mlp.gate_proj", "ffn_up_shexp": "mlp.shared_mlp.up_proj",
+               "ffn_down_shexp": "mlp.shared_mlp.down_proj",
+               "nextn.shared_head_norm": "final_layernorm"}
+
+
+def moe_checkpoint(arch, names, bias):
+    """(keys, tensors of GGUF, those of a checkpoint)."""
+    metadata, tensors = gguf.read(GOLDEN / f"{arch}-f32.gguf")
     checkpoint = {"model.embed_tokens.weight": tensors["token_embd.weight"],
                   "model.norm.weight": tensors["output_norm.weight"],
                   "lm_head.weight": tensors["output.weight"]}
@@ -167,38 +174,58 @@ def test_glm_as_gguf_has_it(tmp_path):
         if not name.startswith("blk."):
             continue
         _, layer, rest = name.split(".", 2)
-        part, kind = rest.rsplit(".", 1)
+        part, _, kind = rest.rpartition(".")
         at = f"model.layers.{layer}."
-        if part == "exp_probs_b":
-            checkpoint[at + "mlp.gate.e_score_correction_bias"] = x
+        if "exp_probs_b" in rest:
+            checkpoint[at + bias] = x
         elif part.endswith("_exps"):
             for e, matrix in enumerate(x):
                 which = part.removeprefix("ffn_").removesuffix("_exps")
                 checkpoint[f"{at}mlp.experts.{e}.{which}_proj.weight"] = matrix
         else:
-            checkpoint[f"{at}{GLM[part]}.{kind}"] = x
-    directory = tmp_path / "glm"
+            checkpoint[f"{at}{names[part]}.{kind}"] = x
+    return metadata, tensors, checkpoint
+
+
+def same_with_heads(tmp_path, arch, metadata, tensors, checkpoint, config):
+    directory = tmp_path / "m"
     directory.mkdir()
     write(directory / "model.safetensors", checkpoint)
-    key = lambda name: metadata["glm4moe." + name]
-    (directory / "config.json").write_text(json.dumps({
-        "architectures": ["Glm4MoeForCausalLM"], "num_hidden_layers": 3,
-        "num_nextn_predict_layers": 2, "hidden_size": 30, "num_attention_heads": 6,
-        "num_key_value_heads": 2, "head_dim": 12, "intermediate_size": 38,
-        "max_position_embeddings": 256, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
-        "partial_rotary_factor": 0.5, "n_routed_experts": 6, "num_experts_per_tok": 2,
-        "moe_intermediate_size": 14, "n_shared_experts": 1, "first_k_dense_replace": 1,
-        "routed_scaling_factor": key("expert_weights_scale"), "norm_topk_prob": True,
-        "tie_word_embeddings": False}))
+    (directory / "config.json").write_text(json.dumps(config | {
+        "num_hidden_layers": 3, "hidden_size": 30, "num_attention_heads": 6,
+        "num_key_value_heads": 2, "intermediate_size": 38, "max_position_embeddings": 256,
+        "rms_norm_eps": 1e-5, "num_experts_per_tok": 2, "moe_intermediate_size": 14,
+        "first_k_dense_replace": 1, "tie_word_embeddings": False}))
     path = converted(directory)
     found, made = gguf.read(path)
-    assert found["glm4moe.nextn_predict_layers"] == 2
-    assert found["glm4moe.block_count"] == 5
+    for key in ("nextn_predict_layers", "block_count", "attention.key_length", "rope.freq_base",
+                "rope.dimension_count", "expert_count", "expert_used_count", "expert_weights_norm",
+                "expert_feed_forward_length", "expert_weights_scale", "expert_gating_func"):
+        assert found[f"{arch}.{key}"] == pytest.approx(metadata.get(f"{arch}.{key}", 1e4)), key
     assert made.keys() == tensors.keys()
     for name, x in tensors.items():
         assert np.array_equal(np.asarray(made[name]).reshape(-1), np.asarray(x).reshape(-1)), name
     drafts(directory)
     drafts(path)
+
+
+def test_glm_as_gguf_has_it(tmp_path):
+    metadata, tensors, checkpoint = moe_checkpoint(
+        "glm4moe", GLM, "mlp.gate.e_score_correction_bias")
+    same_with_heads(tmp_path, "glm4moe", metadata, tensors, checkpoint, {
+        "architectures": ["Glm4MoeForCausalLM"], "num_nextn_predict_layers": 2, "head_dim": 12,
+        "partial_rotary_factor": 0.5, "rope_theta": 10000.0, "n_routed_experts": 6,
+        "n_shared_experts": 1, "routed_scaling_factor": metadata["glm4moe.expert_weights_scale"],
+        "norm_topk_prob": True})
+
+
+def test_hunyuan_v3_as_gguf_has_it(tmp_path):
+    """In the names of its own repository."""
+    metadata, tensors, checkpoint = moe_checkpoint("hy_v3", HY_V3, "mlp.expert_bias")
+    same_with_heads(tmp_path, "hy_v3", metadata, tensors, checkpoint, {
+        "architectures": ["HYV3ForCausalLM"], "num_nextn_predict_layers": 1, "head_dim": 10,
+        "rope_theta": 2e5, "num_experts": 6, "num_shared_experts": 1, "route_norm": True,
+        "router_scaling_factor": metadata["hy_v3.expert_weights_scale"]})
 
 
 MIMO = {"attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm",

@@ -94,6 +94,7 @@ const std::map<std::string, Published>& published() {
       // Published as 26B, 236B and, with what sees, 30B; these follow from the configurations.
       {"trinity-mini", {26124}},
       {"k-exaone-236b", {236571}},
+      {"hy3", {295034}},
       {"muse-glimmer-30b", {27853}},
   };
   return table;

@@ -148,6 +148,9 @@ CHECKPOINTS = {
         "head_dim": 10, "moe_intermediate_size": 14, "num_experts": 6, "num_shared_experts": 1,
         "num_experts_per_tok": 2, "first_k_dense_replace": 1, "routed_scaling_factor": 2.5,
         "sliding_window": 7, "n_group": 1, "topk_group": 1}),
+    "hy_v3": ("HYV3Config", "hy_v3", DENSE | {
+        "head_dim": 10, "moe_intermediate_size": 14, "num_experts": 6, "num_experts_per_tok": 2,
+        "router_scaling_factor": 1.5}),
     "muse-glimmer": ("MuseGlimmerTextConfig", "muse-glimmer", DENSE | {
         "hidden_size": 40, "head_dim": 10, "sliding_window": 7, "qk_scale_factor": 1.7,
         "output_multiplier": 0.6, "final_logit_softcapping": 9.0,

@@ -1,7 +1,7 @@
 """Tiny models of families whose experts are chosen by sigmoid, for make_golden.py."""
 
 from .builder import Builder
-from .make_heads import glm4moe_block, step35_attention
+from .make_heads import glm4moe_block, hy_v3_block, step35_attention
 
 
 def shared_experts(m, layer, experts, width, shared):
@@ -169,4 +169,15 @@ def exaone_moe(name):
         m.experts(layer, 6, 14)
         m.bias(b + "exp_probs_b", 6, spread=0.1)
         m.feed_forward(layer, 14, norms=False, suffix="_shexp")
+    return m
+
+
+def hy_v3(name):
+    m = Builder(name, "hy_v3", 30, 3, 6, 2, 10, feed_forward_length=38, rope__freq_base=2e5,
+                expert_count=6, expert_used_count=2, expert_feed_forward_length=14,
+                expert_shared_feed_forward_length=14, expert_weights_scale=2.826,
+                expert_weights_norm=True, expert_gating_func=2)
+    m.embedding()
+    for layer in range(m.layers):
+        hy_v3_block(m, layer)
     return m

@@ -13,7 +13,7 @@ import numpy as np
 
 from . import gguf, head, recurrent
 from .builder import LONG, TOKENS, VOCABULARY, Builder
-from .make_experts import (afmoe, bailingmoe2, cohere2moe, dots1, exaone_moe, glm4moe, minimax_m2,
+from .make_experts import (afmoe, bailingmoe2, cohere2moe, dots1, exaone_moe, glm4moe, hy_v3, minimax_m2,
                            step35)
 from .make_heads import HEADS, add_heads, mimo2_attention
 from .make_layer_norms import falcon, gpt2, gptneox, nemotron, phi2, phimoe, stablelm, starcoder2
@@ -625,7 +625,7 @@ MODELS = {
     "phimoe-f32": phimoe,
     "exaone-f32": exaone, "deepseek-f32": deepseek, "chatglm-f32": chatglm,
     "bitnet-f32": bitnet, "bitnet-b1.58-f32": bitnet,
-    "afmoe-f32": afmoe, "exaone-moe-f32": exaone_moe,
+    "afmoe-f32": afmoe, "exaone-moe-f32": exaone_moe, "hy_v3-f32": hy_v3,
     "muse-glimmer-f32": muse_glimmer,
     "gemma3n-f32": gemma3n,
     "gemma4-f32": gemma4, "gemma4-moe-f32": gemma4,

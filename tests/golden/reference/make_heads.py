@@ -8,7 +8,8 @@ from .builder import VOCABULARY
 
 # Which models have one, and whether it has an embedding and an output of its own.
 HEADS = {"qwen35-f32": False, "glm4moe-f32": True, "deepseek2-flash-f32": False,
-         "nemotron_h_moe-f32": False, "mimo-f32": False, "mimo2-f32": False, "step35-f32": True}
+         "nemotron_h_moe-f32": False, "mimo-f32": False, "mimo2-f32": False, "step35-f32": True,
+         "hy_v3-f32": False}
 # Which models have several of them, and how many.
 CHAINS = {"glm4moe-f32": 2, "mimo2-f32": 3, "step35-f32": 2}
 
@@ -52,6 +53,21 @@ def glm4moe_block(m, layer):
         return
     m.experts(layer, 6, 14)
     m.bias(b + "exp_probs_b", 6, spread=0.1)
+    m.feed_forward(layer, 14, norms=False, suffix="_shexp")
+
+
+def hy_v3_block(m, layer):
+    """Its bias on the choice is named without an ending."""
+    b = f"blk.{layer}."
+    m.attention(layer)
+    m.norm(b + "attn_q_norm", m.head_dim)
+    m.norm(b + "attn_k_norm", m.head_dim)
+    if layer == 0:
+        m.feed_forward(layer, 38)
+        return
+    m.norm(b + "ffn_norm", m.width)
+    m.experts(layer, 6, 14)
+    m.tensors[b + "exp_probs_b"] = m.rng.normal(0, 0.1, 6)
     m.feed_forward(layer, 14, norms=False, suffix="_shexp")
 
 
@@ -100,7 +116,7 @@ def step35(m, layer):
 
 
 BLOCKS = {"nemotron_h_moe": nemotron, "qwen35": qwen35, "glm4moe": glm4moe_block, "mimo": mimo,
-          "mimo2": mimo2, "step35": step35}
+          "mimo2": mimo2, "step35": step35, "hy_v3": hy_v3_block}
 
 
 def add_heads(m, name):

@@ -20,7 +20,7 @@ INTERLEAVED = DEEPSEEK | {"llama", "olmo", "smollm3", "granite", "granitemoe", "
                "llama4", "arcee", "muse-glimmer", "internlm2", "minicpm", "deepseek", "chatglm", "cohere2moe"}
 # Architectures with an RMSNorm on every head of queries and keys.
 HEAD_NORMS = {"qwen3", "qwen3moe", "qwen3vl", "gemma3", "apertus", "glm4moe", "exaone4", "dots1",
-              "afmoe", "exaone-moe", "muse-glimmer", "bailingmoe2", "step35"}
+              "afmoe", "exaone-moe", "muse-glimmer", "bailingmoe2", "step35", "hy_v3"}
 # Architectures with a LayerNorm that attention and feed-forward share: they lie side by side.
 PARALLEL = {"command-r", "cohere2", "cohere2moe", "phi2"}
 LAYER_NORMS = PARALLEL | {"starcoder2", "stablelm", "phimoe", "nemotron", "gptneox", "falcon", "olmo", "gpt2"}
@@ -278,8 +278,11 @@ class Model:
 
     def gating(self, layer):
         """1 softmax (DeepSeek-V2), 2 sigmoid (V3, which also brought the bias)."""
-        biased = f"blk.{layer}.exp_probs_b.bias" in self.tensors
-        return self.key("expert_gating_func", 2 if biased else 1)
+        return self.key("expert_gating_func", 1 if self.choice_bias(layer) is None else 2)
+
+    def choice_bias(self, layer):
+        name = f"blk.{layer}.exp_probs_b"  # files of Hunyuan V3 leave the ending out
+        return self.tensors.get(name + ".bias", self.tensors.get(name))
 
     def routing(self, layer):
         settings = {"used": self.key("expert_used_count")}
@@ -288,13 +291,13 @@ class Model:
         if self.arch in ("gpt-oss", "granitemoe"):
             return settings | {"gating": "softmax_of_chosen"}
         if self.arch not in DEEPSEEK | {"glm4moe", "minimax-m2", "mimo2", "dots1", "afmoe",
-                                         "exaone-moe", "bailingmoe2", "step35", "cohere2moe"}:
+                                         "exaone-moe", "bailingmoe2", "step35", "cohere2moe", "hy_v3"}:
             return settings | {"gating": "softmax",
                                "normalise": self.arch not in ("qwen2moe", "olmoe", "deepseek"),
-                               "bias": self.tensors.get(f"blk.{layer}.exp_probs_b.bias")}
+                               "bias": self.choice_bias(layer)}
         return settings | {
             "gating": {1: "softmax", 2: "sigmoid"}[self.gating(layer)],
-            "bias": self.tensors.get(f"blk.{layer}.exp_probs_b.bias"),
+            "bias": self.choice_bias(layer),
             "normalise": self.key("expert_weights_norm",
                                   self.arch in ("minimax-m2", "mistral4", "mimo2")),
             "scale": self.key("expert_weights_scale", 1.0),

@@ -5,7 +5,7 @@
 #include "engine/model/checkpoint.h"
 #include "engine/model/checkpoint_experts.h"
 #include "engine/model/checkpoint_rope.h"
-#include "engine/model/decoder.h"
+#include "engine/model/limited_decoder.h"
 
 #include <algorithm>
 #include <tuple>
@@ -15,9 +15,9 @@ namespace {
 
 constexpr int64_t kMaxWidth = int64_t{1} << 20;
 
-class Step35 final : public DecoderModel {
+class Step35 final : public LimitedModel {
  public:
-  explicit Step35(HparamReader& r) : DecoderModel(r, op::Rope::Style::half_split) {
+  explicit Step35(HparamReader& r) : LimitedModel(r, op::Rope::Style::half_split) {
     read_ropes(r);
     mutable_info().takes_unnormed = is_head();
     const auto window = static_cast<int32_t>(r.need_int("attention.sliding_window", 1, INT32_MAX));
@@ -31,19 +31,7 @@ class Step35 final : public DecoderModel {
       set_window(layer, window);
     }
     experts.route = read_route(r, params, 2, true);
-    limits_ = read_limits(r, "swiglu_clamp_exp");
-    other_limits_ = read_limits(r, "swiglu_clamp_shexp");
-  }
-
-  ValueId feed_forward(ModelBuilder& m, ValueId x, int64_t layer) const override {
-    const auto i = static_cast<size_t>(layer);
-    if (!m.has(block_name(layer, "ffn_gate_inp.weight"))) {
-      return feed_forward_block(m, x, layer, params.feed_forward[i], glu, "", other_limits_[i]);
-    }
-    ExpertsBlock block = experts;
-    block.limit = limits_[i];
-    block.shared_limit = other_limits_[i];
-    return experts_block(m, x, layer, block, glu);
+    read_limits(r);
   }
 
  private:
@@ -69,27 +57,6 @@ class Step35 final : public DecoderModel {
     whole.pairs /= 2;
     mutable_info().ropes.push_back(windowed);
   }
-
-  /// A limit for each layer; 0: none.
-  std::vector<float> read_limits(HparamReader& r, const std::string& key) const {
-    const auto layers = static_cast<size_t>(params.layers);
-    auto found = r.metadata().get_floats(r.architecture() + "." + key);
-    if (!found) r.set_error(found.error());
-    if (!found || !*found) return std::vector<float>(layers, 0.0f);
-    std::vector<float>& limits = **found;
-    if (limits.size() == 1) limits.assign(layers, limits[0]);
-    const bool fit = limits.size() >= layers &&
-                     std::ranges::all_of(limits, [](float x) { return x >= 0 && x < 1e6f; });
-    if (!fit) {
-      r.set_error(error(StatusCode::bad_file, "{}: key '{}': expected {} numbers from 0 on",
-                        r.metadata().source(), key, layers));
-    }
-    limits.resize(layers, 0.0f);
-    return std::move(limits);
-  }
-
-  std::vector<float> limits_;        ///< of experts, by layer
-  std::vector<float> other_limits_;  ///< of shared experts and dense layers, by layer
 };
 
 Result<std::unique_ptr<Model>> read(HparamReader r) {

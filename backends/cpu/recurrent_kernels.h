@@ -53,8 +53,9 @@ struct RecurrentOps {
   /// columns.
   void (*scan)(const ScanToken& token, const ScanToken* next, float* sums, int64_t columns);
   void (*conv)(const ConvToken& token, int64_t channels);
-  /// out[i] = exp(a·softplus(step[i] + bias[i])).
-  void (*decays)(const float* step, const float* bias, float a, float* out, int64_t n);
+  /// out[i] = exp(a·softplus(step[i] + bias[i])), or with bound < 0
+  /// exp(bound·σ(|a|·(step[i] + bias[i]))).
+  void (*decays)(const float* step, const float* bias, float a, float bound, float* out, int64_t n);
 };
 
 }  // namespace infer::cpu

@@ -19,7 +19,8 @@ ScanCall scan_of(const op::DeltaScan& p, std::span<const Operand> inputs, const 
           .write_scale = p.k_scale,
           .read_scale = p.q_scale,
           .tiled = p.tiled,
-          .by_channel = p.by_channel};
+          .by_channel = p.by_channel,
+          .bound = p.bound};
 }
 
 ScanCall scan_of(const op::SsmScan& p, std::span<const Operand> inputs, const Operand& y) {
@@ -35,7 +36,8 @@ ScanCall scan_of(const op::SsmScan& p, std::span<const Operand> inputs, const Op
           .slots = inputs[7],
           .sequences = inputs[8],
           .kv_layer = p.kv_layer,
-          .at = p.at};
+          .at = p.at,
+          .slope = p.slope};
 }
 
 }  // namespace infer::gpu

@@ -12,6 +12,7 @@ struct ScanGates {
   VkDeviceAddress size, gain, a, bias, pass;
   StridePush size_strides, gain_strides;
   uint32_t size_width, gain_width;
+  float bound, slope;
 };
 struct ScanPush {
   VkDeviceAddress step, gates, write, read, v, y, slots, sequences;
@@ -34,10 +35,12 @@ void record_scan(const NodeCall& call, const gpu::ScanCall& in) {
                         .a = in.a.address,
                         .bias = in.bias.address,
                         .pass = in.pass.address,
-                        .size_strides = strides_of(in.size),
+                        .size_strides = in.size.given() ? strides_of(in.size) : StridePush{},
                         .gain_strides = in.gain.given() ? strides_of(in.gain) : StridePush{},
-                        .size_width = in.size.size(0),
-                        .gain_width = in.gain.given() ? in.gain.size(0) : 1};
+                        .size_width = in.size.given() ? in.size.size(0) : 1,
+                        .gain_width = in.gain.given() ? in.gain.size(0) : 1,
+                        .bound = in.bound,
+                        .slope = in.slope};
   const ScanConstants constants{.rows = in.write.size(0),
                                 .columns = in.v.size(0),
                                 .keys = in.write.size(1),

@@ -168,7 +168,8 @@ struct BlockMean {
 /// β = σ(write), and q, k of the key head that serves it, multiplied by their scales:
 ///   S ← exp(a·Δ)·S;  S ← S + k·(β·(v − Sᵀk))ᵀ;  out = Sᵀq.
 /// The state holds S of each head: k_dim rows of v_dim columns. With a decay for each channel of a
-/// key (Kimi Team 2025), Δ is that of the row of S that it multiplies.
+/// key (Kimi Team 2025), Δ is that of the row of S that it multiplies. With a bound, S decays by
+/// exp(bound·σ(|a|·(step + bias))) there in place of exp(a·Δ).
 /// in: q, k [k_dim, key heads, rows], v [v_dim, heads, rows], step, write [heads, 1, rows] or
 /// [n, heads / n, rows], a, bias f32 [heads], slots and sequences as for KvStore; by channel, step
 /// [k_dim, heads, rows] and bias f32 [k_dim·heads]. out: as v.
@@ -180,17 +181,21 @@ struct DeltaScan {
   /// Head h takes key head h mod (key heads); else consecutive heads share one.
   bool tiled = false;
   bool by_channel = false;  ///< a decay for each channel of a key
+  float bound = 0;          ///< of the logarithm of a decay by channel, below 0; 0: none
 };
 
 /// The scan of Mamba-2 (Dao & Gu 2024). For each head, with Δ = softplus(step + bias), and b, c of
 /// the group that consecutive heads share:
 ///   S ← exp(a·Δ)·S + b·(Δ·x)ᵀ;  out = Sᵀc + d·x.
+/// With a slope, Δ is 1, d 0, and a of head h (from 0) −slope·2^(−8·(h + 1) / heads) (lightning
+/// attention, Qin et al. 2024).
 /// The state holds S of each head: n rows of `head` columns.
 /// in: x [head, heads, rows], b, c [n, groups, rows], step [heads, 1, rows], a, bias, d f32
-/// [heads], slots and sequences as for KvStore. out: as x.
+/// [heads], or all four none with a slope, slots and sequences as for KvStore. out: as x.
 struct SsmScan {
   int32_t kv_layer = 0;  ///< index in KvGeometry::layers: a state
   int64_t at = 0;        ///< element of the state where S begins, a multiple of kStatePad
+  float slope = 0;       ///< above 0; 0: none
 };
 
 /// softmax(scale·q·Kᵀ + bias)·V over the rows of the same text in this step: attention without a
@@ -264,6 +269,7 @@ struct MoeRoute {
     /// experts that were not chosen before it and whose logits x have (m − x) / max(|x|, m) ≤
     /// margin (SparseMixer, Liu et al. 2024). Not with groups.
     sparse_mixer,
+    softmax_in_order,  ///< as softmax, where all are used without groups: the ids ascend
   };
   Gating gating = Gating::softmax;
   int32_t used = 2;         ///< experts chosen for a row

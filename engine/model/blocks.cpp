@@ -23,16 +23,19 @@ ValueId gated(ModelBuilder& m, const op::Glu& glu, ValueId gate, ValueId up, flo
   return m.g.add(glu, {gate, m.g.add(op::Scale{1.0f, -limit, limit}, {up})});
 }
 
-/// What all heads make, x [value_dim·heads, 1, rows], times the sigmoid of a number for each head,
-/// gate [heads, 1, rows].
-ValueId gate_heads(ModelBuilder& m, ValueId x, ValueId gate, const AttentionBlock& b) {
-  const ValueId ones = m.g.add(op::Scale{0.0f, 1.0f, 1.0f}, {m.g.slice(x, 0, b.value_dim)});
-  const ValueId spread = m.g.add(op::MoeSpread{}, {ones, gate});  // [value_dim, heads, rows]
-  const op::Glu sigmoid{op::Glu::Kind::sigmoid};
-  return m.g.merge_heads(m.g.add(sigmoid, {spread, m.g.split_heads(x, b.heads)}));
-}
-
 }  // namespace
+
+ValueId gate_heads(ModelBuilder& m, ValueId x, ValueId gate, int64_t heads) {
+  const int64_t width = m.g.value(x).desc.shape[0];
+  if (m.g.value(gate).desc.shape[0] == width) {
+    gate = m.g.split_heads(gate, heads);
+  } else {
+    const ValueId ones = m.g.add(op::Scale{0.0f, 1.0f, 1.0f}, {m.g.slice(x, 0, width / heads)});
+    gate = m.g.add(op::MoeSpread{}, {ones, gate});  // [value_dim, heads, rows]
+  }
+  const op::Glu sigmoid{op::Glu::Kind::sigmoid};
+  return m.g.merge_heads(m.g.add(sigmoid, {gate, m.g.split_heads(x, heads)}));
+}
 
 std::array<ValueId, 3> project_qkv(ModelBuilder& m, ValueId x, const AttentionBlock& b) {
   const int64_t parts = b.gate == AttentionBlock::Gate::with_queries ? 2 : 1;
@@ -98,7 +101,7 @@ ValueId attention_block(ModelBuilder& m, ValueId x, const AttentionBlock& b, Val
   const op::Attention params{b.cache, b.scale, b.softcap, b.window, b.chunked, b.chosen_block};
   ValueId mixed = m.attention(q, k, v, params, sinks, chosen);
   if (b.gate == AttentionBlock::Gate::of_heads) {
-    mixed = gate_heads(m, mixed, gate, b);
+    mixed = gate_heads(m, mixed, gate, b.heads);
   } else if (gate != kNoValue) {
     const op::Glu sigmoid{op::Glu::Kind::sigmoid};
     mixed = m.g.merge_heads(m.g.add(sigmoid, {gate, m.g.split_heads(mixed, b.heads)}));

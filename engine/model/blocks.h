@@ -52,6 +52,10 @@ struct AttentionBlock {
 /// The q, k and v [n, 1, rows] of x, from one projection or three.
 std::array<ValueId, 3> project_qkv(ModelBuilder& m, ValueId x, const AttentionBlock& block);
 
+/// What all heads make, x [value_dim·heads, 1, rows], times the sigmoid of `gate`: a number for
+/// each element, or for each head, [heads, 1, rows].
+ValueId gate_heads(ModelBuilder& m, ValueId x, ValueId gate, int64_t heads);
+
 /// x [embedding, 1, rows] → [block.width, 1, rows], or the same shape. `chosen`: as for
 /// ModelBuilder::attention().
 ValueId attention_block(ModelBuilder& m, ValueId x, const AttentionBlock& block,

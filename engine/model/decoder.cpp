@@ -133,10 +133,14 @@ ValueId DecoderModel::add_layer(ModelBuilder& m, ValueId x, int64_t layer, bool 
   const auto after_attention = [&](ValueId residual, ValueId before, ValueId h) {
     m.g.set_unit({UnitKind::attention, static_cast<int32_t>(layer)});
     const ValueId sum =
-        m.add(residual, post_norm(m, h, layer, "post_attention_norm"), residual_scale);
+        normed_residual
+            ? m.add(h, before, residual_scale)
+            : m.add(residual, post_norm(m, h, layer, "post_attention_norm"), residual_scale);
     m.g.set_unit({UnitKind::feed_forward, static_cast<int32_t>(layer)});
     h = parallel ? before : pre_norm(m, parallel_norms ? residual : sum, layer, ffn_norm_name);
+    const ValueId taken = h;
     h = feed_forward(m, h, layer);
+    if (normed_residual) return m.add(h, taken, residual_scale);
     return m.add(sum, post_norm(m, h, layer, "post_ffw_norm"), residual_scale);
   };
   if (!last) return after_attention(x, normed, mixed);
@@ -144,7 +148,8 @@ ValueId DecoderModel::add_layer(ModelBuilder& m, ValueId x, int64_t layer, bool 
   // From here on only the rows whose logits are wanted.
   m.g.set_unit({UnitKind::attention, static_cast<int32_t>(layer)});
   const ValueId h = m.select_outputs(mixed);
-  return after_attention(m.select_outputs(x), parallel ? m.select_outputs(normed) : normed, h);
+  const bool again = parallel || normed_residual;
+  return after_attention(m.select_outputs(x), again ? m.select_outputs(normed) : normed, h);
 }
 
 void DecoderModel::output_logits(ModelBuilder& m, ValueId x) const {

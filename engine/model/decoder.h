@@ -49,6 +49,7 @@ class DecoderModel : public Model {
   bool plain_norms = false;     ///< these have neither weights nor biases
   bool parallel = false;        ///< both parts take attn_norm_name of x, and x gets the sum of both
   bool parallel_norms = false;  ///< the same, but the feed-forward takes ffn_norm_name of x
+  bool normed_residual = false;  ///< for each part: x ← s·pre(x) + part(pre(x))
   std::string attn_norm_name = "attn_norm";
   std::string ffn_norm_name = "ffn_norm";
   std::string output_norm_name = "output_norm";

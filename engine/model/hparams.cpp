@@ -77,6 +77,23 @@ std::vector<int64_t> HparamReader::per_layer(const std::string& key, int64_t lay
   return values;
 }
 
+std::vector<float> HparamReader::limits(const std::string& key, int64_t layers) {
+  const auto count = static_cast<size_t>(layers);
+  auto found = metadata().get_floats(prefix_ + key);
+  if (!found) set_error(found.error());
+  if (!found || !*found) return std::vector<float>(count, 0.0f);
+  std::vector<float>& limits = **found;
+  if (limits.size() == 1) limits.assign(count, limits[0]);
+  const bool fit = limits.size() >= count &&
+                   std::ranges::all_of(limits, [](float x) { return x >= 0 && x < 1e6f; });
+  if (!fit) {
+    set_error(error(StatusCode::bad_file, "{}: key '{}': expected {} numbers from 0 on",
+                    metadata().source(), prefix_ + key, layers));
+  }
+  limits.resize(count, 0.0f);
+  return std::move(limits);
+}
+
 std::vector<bool> HparamReader::flags(const std::string& key, int64_t layers) {
   const MetaValue* value = metadata().find(prefix_ + key);
   const auto* found = value == nullptr ? nullptr : std::get_if<std::vector<bool>>(value);

@@ -35,6 +35,8 @@ class HparamReader {
   std::vector<int64_t> per_layer(const std::string& key, int64_t layers, int64_t absent,
                                  int64_t min, int64_t max);
 
+  /// One number from 0 on per layer, 0 if the key is absent.
+  std::vector<float> limits(const std::string& key, int64_t layers);
   /// A flag for each layer, if the key has an array of flags; else nothing.
   std::vector<bool> flags(const std::string& key, int64_t layers);
   /// Which layers have a sliding window, by "attention.sliding_window_pattern": a flag for each

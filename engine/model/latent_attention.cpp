@@ -100,6 +100,11 @@ ValueId latent_block(ModelBuilder& m, ValueId x, int64_t layer, const LatentBloc
     mixed = m.attention(m.g.add(op::Concat{}, {q_nope, q_rope}), key,
                         m.g.slice(both, b.nope, b.value), params, kNoValue, chosen);
   }
+  if (b.gate != AttentionBlock::Gate::none) {
+    const bool each = b.gate == AttentionBlock::Gate::of_heads;
+    const ValueId gate = m.linear(x, name("attn_gate"), each ? b.heads : b.heads * b.value);
+    mixed = gate_heads(m, mixed, gate, b.heads);
+  }
   return m.linear(mixed, name("attn_output"), embedding);
 }
 

@@ -9,6 +9,7 @@
 
 #include <vector>
 
+#include "engine/model/blocks.h"
 #include "engine/model/builder.h"
 #include "engine/model/checkpoint.h"
 #include "engine/model/hparams.h"
@@ -27,6 +28,8 @@ struct LatentBlock {
   float scale = 0;  ///< of the scores
   op::Rope::Style style = op::Rope::Style::interleaved;
   bool rotate = true;  ///< RoPE on the shared part and that of queries
+  /// "attn_gate", of each head or of each element that it makes.
+  AttentionBlock::Gate gate = AttentionBlock::Gate::none;
   int32_t turned = 0;  ///< which of the model's RoPE kinds turns queries
   int32_t still = -1;  ///< which one scales the rest of them by their position; −1: none
 

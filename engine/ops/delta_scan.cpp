@@ -19,14 +19,15 @@ Result<std::vector<OutputDesc>> infer(const OpParams& params, InputDescs in, con
     return x.type == DType::f32 && x.shape[0] * (i < 5 ? x.shape[1] : 1) == each * heads;
   };
   const bool by_channel = !p.by_channel || in[3]->desc.shape[0] == q.shape[0];
-  INFER_CHECK_R(check_shape(
-      "delta_scan",
-      q.type == DType::f32 && in[1]->desc.type == DType::f32 && v.type == DType::f32 &&
-          q.same_shape(in[1]->desc) && heads % q.shape[1] == 0 && one_each(3) && one_each(4) &&
-          one_each(5) && one_each(6) && by_channel && p.at >= 0 && p.at % kStatePad == 0,
-      "q, k f32 [k_dim, key heads, rows], v f32 [v_dim, heads, rows], step, "
-      "write, a, bias of heads, or step, bias of each one's channels",
-      in));
+  INFER_CHECK_R(
+      check_shape("delta_scan",
+                  q.type == DType::f32 && in[1]->desc.type == DType::f32 && v.type == DType::f32 &&
+                      q.same_shape(in[1]->desc) && heads % q.shape[1] == 0 && one_each(3) &&
+                      one_each(4) && one_each(5) && one_each(6) && by_channel && p.bound <= 0 &&
+                      (p.bound == 0 || p.by_channel) && p.at >= 0 && p.at % kStatePad == 0,
+                  "q, k f32 [k_dim, key heads, rows], v f32 [v_dim, heads, rows], step, "
+                  "write, a, bias of heads, or step, bias of each one's channels",
+                  in));
   INFER_CHECK_R(check_state("delta_scan", in, 7, kv, p.kv_layer,
                             p.at + scan_state(heads, q.shape[0], v.shape[0])));
   return std::vector{made(DType::f32, v.shape[0], heads, *in[2])};
@@ -49,8 +50,10 @@ void reference(const RefCall& call) {
         const double step =
             p.by_channel ? call.inputs[3].row<float>(h, r)[i] : of_head(call.inputs[3], h, r);
         const float bias = call.inputs[6].row<float>(0, 0)[p.by_channel ? h * dim + i : h];
-        decays[static_cast<size_t>(i)] =
-            std::exp(call.inputs[5].row<float>(0, 0)[h] * softplus(step + bias));
+        const double a = call.inputs[5].row<float>(0, 0)[h];
+        const double rate = p.bound < 0 ? p.bound / (1 + std::exp(-std::abs(a) * (step + bias)))
+                                        : a * softplus(step + bias);
+        decays[static_cast<size_t>(i)] = std::exp(rate);
       }
       const double beta = 1 / (1 + std::exp(-static_cast<double>(of_head(call.inputs[4], h, r))));
       const ReferenceScan scan{states + scan_state(h, dim, v.desc.shape[0]), dim, v.desc.shape[0],
@@ -72,14 +75,15 @@ struct Shape {
   int64_t k_dim, key_heads, v_dim, heads;
   bool tiled;
   bool by_channel;
+  float bound = 0;
 };
 
 void add_case(std::vector<OpCase>& all, const Shape& shape, int64_t rows, int32_t sequences) {
   OpCase c;
   c.name = std::to_string(shape.heads) + ":" + std::to_string(shape.key_heads) + " heads of " +
            std::to_string(shape.k_dim) + " x " + std::to_string(shape.v_dim) +
-           (shape.by_channel ? " by channel" : "") + " rows " + std::to_string(rows) +
-           " sequences " + std::to_string(sequences);
+           (shape.by_channel ? " by channel" : "") + (shape.bound < 0 ? " bounded" : "") +
+           " rows " + std::to_string(rows) + " sequences " + std::to_string(sequences);
   c.rows = rows;
   c.sequences = sequences;
   c.tolerance = 1e-10;
@@ -103,7 +107,8 @@ void add_case(std::vector<OpCase>& all, const Shape& shape, int64_t rows, int32_
                                           : g.slice(both, each, each);
     const ValueId a = b.decays(shape.heads);
     const float root = 1.0f / std::sqrt(static_cast<float>(shape.k_dim));
-    const op::DeltaScan params{1, kBefore, root * root, root, shape.tiled, shape.by_channel};
+    const op::DeltaScan params{1,           kBefore,          root * root, root,
+                               shape.tiled, shape.by_channel, shape.bound};
     const op::RmsNorm unit{1e-6f};
     g.output(g.add(params, {g.add(unit, {q, kNoValue}), g.add(unit, {k, kNoValue}), v, step,
                             g.slice(both, 0, each), a, b.weight(DType::f32, channels),
@@ -119,7 +124,9 @@ void cases(std::vector<OpCase>& all) {
                              {128, 2, 128, 4, true, false},
                              {64, 3, 80, 3, false, false},
                              {37, 2, 19, 4, true, true},
-                             {128, 3, 128, 3, false, true}}) {
+                             {128, 3, 128, 3, false, true},
+                             {37, 2, 19, 4, true, true, -5.0f},
+                             {128, 3, 128, 3, false, true, -0.7f}}) {
     for (const auto& [rows, sequences] : {std::pair{1, 1}, {2, 1}, {3, 3}, {33, 2}}) {
       add_case(all, shape, rows, sequences);
     }

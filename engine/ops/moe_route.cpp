@@ -15,10 +15,11 @@ Result<std::vector<OutputDesc>> infer(const OpParams& params, InputDescs in, con
   const int64_t experts = logits.shape[0];
   const bool bias_good =
       in[1] == nullptr || (in[1]->desc.type == DType::f32 && in[1]->desc.shape[0] == experts);
-  const bool groups_good = p.groups >= 1 && experts % p.groups == 0 && p.groups_used >= 1 &&
-                           p.groups_used <= p.groups && p.group_best >= 1 && p.group_best <= 2 &&
-                           p.used <= experts / p.groups * p.groups_used &&
-                           (p.groups == 1 || p.gating != op::MoeRoute::Gating::sparse_mixer);
+  const bool groups_good =
+      p.groups >= 1 && experts % p.groups == 0 && p.groups_used >= 1 && p.groups_used <= p.groups &&
+      p.group_best >= 1 && p.group_best <= 2 && p.used <= experts / p.groups * p.groups_used &&
+      (p.groups == 1 || p.gating != op::MoeRoute::Gating::sparse_mixer) &&
+      (p.gating != op::MoeRoute::Gating::softmax_in_order || (p.used == experts && p.groups == 1));
   INFER_CHECK_R(check_shape(
       "moe_route",
       logits.type == DType::f32 && logits.shape[1] == 1 && p.used >= 1 && bias_good && groups_good,
@@ -72,7 +73,10 @@ void reference(const RefCall& call) {
       for (double& v : x) sum += v = std::exp(v - best);
       for (double& v : x) v /= sum;
     };
-    if (p.gating == op::MoeRoute::Gating::softmax) softmax(probs);
+    if (p.gating == op::MoeRoute::Gating::softmax ||
+        p.gating == op::MoeRoute::Gating::softmax_in_order) {
+      softmax(probs);
+    }
     if (p.gating == op::MoeRoute::Gating::sigmoid) {
       for (double& v : probs) v = 1 / (1 + std::exp(-v));
     }
@@ -84,6 +88,7 @@ void reference(const RefCall& call) {
     std::vector<size_t> order(experts);
     std::iota(order.begin(), order.end(), size_t{0});
     std::ranges::stable_sort(order, [&](size_t a, size_t b) { return scores[a] > scores[b]; });
+    if (p.gating == op::MoeRoute::Gating::softmax_in_order) std::ranges::sort(order);
     std::vector<double> weights;
     for (int32_t i = 0; i < p.used; ++i) weights.push_back(probs[order[static_cast<size_t>(i)]]);
     if (p.gating == op::MoeRoute::Gating::softmax_of_chosen) softmax(weights);
@@ -119,6 +124,7 @@ void cases(std::vector<OpCase>& all) {
       {"sigmoid biased groups", {Gating::sigmoid, 4, true, 2.5f, 4, 2}, true},
       {"softmax groups by the best", {Gating::softmax, 3, false, 16.0f, 4, 2, 1}, false},
       {"all", {Gating::softmax, 16}, false},
+      {"all in order", {Gating::softmax_in_order, 16, false, 1.7f}, false},
       {"sparse mixer", {Gating::sparse_mixer, 2, false, 1.0f, 1, 1, 2, 0.3f}, false},
       {"sparse mixer scaled", {Gating::sparse_mixer, 5, true, 1.5f, 1, 1, 2, 1.2f}, false},
   };

@@ -89,8 +89,8 @@ def saved(name, folder, dtype=torch.float32, changes=None, **options):
     """Saves a random model whose values are of `dtype`; the logits of it in float64."""
     _, model = from_transformers.random_model(name, **(changes or {}))
     with torch.no_grad():
-        for tensor in model.state_dict().values():
-            if tensor.is_floating_point():
+        for key, tensor in model.state_dict().items():
+            if not from_transformers.is_constant(key, tensor):
                 tensor.copy_(tensor.to(dtype))
     logits = logits_of(model)
     model.to(dtype).save_pretrained(folder, **options)

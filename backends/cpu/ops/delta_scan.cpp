@@ -32,7 +32,7 @@ void run(const CpuCall& call) {
   const auto gate = [&](int64_t h, int64_t r) {
     float decay = 1.0f;
     if (p.by_channel) {
-      call.vec().recurrent->decays(call.inputs[3].row<float>(h, r), bias + h * n, a[h],
+      call.vec().recurrent->decays(call.inputs[3].row<float>(h, r), bias + h * n, a[h], p.bound,
                                    decays + r * n, n);
     } else {
       const float step = softplus(of_head(call.inputs[3], h, r) + bias[h]);

@@ -78,7 +78,10 @@ void run(const CpuCall& call) {
   float* probs = scores + experts;
   for_each_row(call, logits.desc, [&](int64_t, int64_t r) {
     std::copy_n(logits.row<float>(0, r), experts, probs);
-    if (p.gating == op::MoeRoute::Gating::softmax) softmax(call.vec(), probs, experts);
+    const bool in_order = p.gating == op::MoeRoute::Gating::softmax_in_order;
+    if (in_order || p.gating == op::MoeRoute::Gating::softmax) {
+      softmax(call.vec(), probs, experts);
+    }
     if (p.gating == op::MoeRoute::Gating::sigmoid) {
       for (int64_t e = 0; e < experts; ++e)
         probs[e] = static_cast<float>(portable::sigmoid(probs[e]));
@@ -90,7 +93,7 @@ void run(const CpuCall& call) {
     int32_t* ids = call.outputs[0].row<int32_t>(0, r);
     float* weights = call.outputs[1].row<float>(0, r);
     for (int32_t i = 0; i < p.used; ++i) {
-      const int64_t e = best_of(scores, experts);
+      const int64_t e = in_order ? i : best_of(scores, experts);
       weights[i] = p.gating == op::MoeRoute::Gating::sparse_mixer
                        ? sparse_weight(probs, scores, experts, probs[e], p.margin)
                        : probs[e];

@@ -1,3 +1,5 @@
+#include <numbers>
+
 #include "backends/cpu/scan.h"
 
 namespace infer::cpu {
@@ -15,15 +17,20 @@ void run(const CpuCall& call) {
   const int64_t n = b.desc.shape[0];
   const int64_t heads = x.desc.shape[1];
   const int64_t shared = heads / b.desc.shape[1];
-  const float* a = call.inputs[4].row<float>(0, 0);
-  const float* bias = call.inputs[5].row<float>(0, 0);
-  const float* d = call.inputs[6].row<float>(0, 0);
+  const bool sloped = p.slope > 0;
+  const auto given = [&](size_t i) { return sloped ? nullptr : call.inputs[i].row<float>(0, 0); };
+  const float* a = given(4);
+  const float* bias = given(5);
+  const float* d = given(6);
   const auto gate = [&](int64_t h, int64_t r) {
-    const float step = softplus(call.inputs[3].row<float>(0, r)[h] + bias[h]);
+    const float step = sloped ? 1.0f : softplus(call.inputs[3].row<float>(0, r)[h] + bias[h]);
+    const double place = static_cast<double>(h + 1) / static_cast<double>(heads);
+    const double rate = sloped ? -p.slope * portable::exp(-8 * std::numbers::ln2 * place)
+                               : static_cast<double>(a[h] * step);
     const float* read = c.row<float>(h / shared, r);
     float met = 0;
     call.vec().dot_rows(DType::f32, b.row<float>(h / shared, r), 0, 1, n, &read, 1, &met, 1);
-    return ScanGate{static_cast<float>(portable::exp(a[h] * step)), step, met};
+    return ScanGate{static_cast<float>(portable::exp(rate)), step, met};
   };
   const auto token = [&](int64_t h, int64_t r) {
     ScanToken t{};
@@ -33,7 +40,7 @@ void run(const CpuCall& call) {
     t.out = call.outputs[0].row<float>(h, r);
     t.write_scale = 1.0f;
     t.read_scale = 1.0f;
-    t.pass = d[h];
+    t.pass = sloped ? 0.0f : d[h];
     return t;
   };
   Scan(call, p.kv_layer, p.at).run(heads, n, x.desc.shape[0], gate, token);

@@ -114,8 +114,9 @@ F log1p_of(F u) {
   return s * sum;
 }
 
-void decays(const float* step, const float* bias, float a, float* out, int64_t n) {
+void decays(const float* step, const float* bias, float a, float bound, float* out, int64_t n) {
   const auto of = [&](F x) {
+    if (bound < 0) return exp(F::set(bound) * sigmoid(F::set(a < 0 ? -a : a) * x));
     const F size = F::max(x, F::zero() - x);
     return exp(F::set(a) * (F::max(x, F::zero()) + log1p_of(exp(F::zero() - size))));
   };

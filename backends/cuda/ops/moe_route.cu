@@ -41,7 +41,7 @@ INFER_KERNEL(moe_route, MoeRouteParams, kReduceThreads, 1) {
   float sum = 0;
   for (uint32_t e = first; e < p.experts; e += kReduceThreads) {
     float gate = logits[e];
-    if (p.gating == 0) gate = exp_of(gate - most);
+    if (p.gating == 0 || p.gating == 4) gate = exp_of(gate - most);
     if (p.gating == 1) gate = sigmoid_of(gate);
     gates[e] = gate;
     sum = sum + gate;
@@ -49,7 +49,7 @@ INFER_KERNEL(moe_route, MoeRouteParams, kReduceThreads, 1) {
   sum = block_sum(sum);
   for (uint32_t e = first; e < p.experts; e += kReduceThreads) {
     float gate = gates[e];
-    if (p.gating == 0) gate = gate / sum;
+    if (p.gating == 0 || p.gating == 4) gate = gate / sum;
     gates[e] = gate;
     scores[e] = p.bias != 0 ? gate + Global<const float>(p.bias)[e] : gate;
   }
@@ -86,6 +86,7 @@ INFER_KERNEL(moe_route, MoeRouteParams, kReduceThreads, 1) {
     for (uint32_t other = 0; other < p.experts; ++other) {
       if (other != e && comes_before(scores[other], other, own, e)) ++before;
     }
+    if (p.gating == 4) before = e;
     if (before >= p.used) continue;
     Global<int32_t>(p.ids)[row * p.ids_stride + before] = static_cast<int32_t>(e);
     chosen[before] = p.gating == 3 ? sparse_weight(gates, scores, p.experts, e, p.margin)

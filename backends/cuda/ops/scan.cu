@@ -36,8 +36,10 @@ class Scan {
     uint32_t r = next_row(0);
     if (r >= rows_) return;
     const bool corrects = p_.gain != 0;
-    const float a = Global<const float>(p_.a)[head_];
-    const float bias = kByChannel ? 0.0f : Global<const float>(p_.bias)[head_];
+    const bool sloped = p_.slope > 0.0f;
+    const float a = sloped ? slope_of_head() : static_cast<float>(Global<const float>(p_.a)[head_]);
+    const float bias =
+        kByChannel || sloped ? 0.0f : static_cast<float>(Global<const float>(p_.bias)[head_]);
     const float pass = p_.pass != 0 ? Global<const float>(p_.pass)[head_] : 0.0f;
     const auto stage = [&](const Token& t, uint32_t turn) {
 #pragma unroll
@@ -67,7 +69,7 @@ class Scan {
         if (slot_of(r) != 0) load(held);
       }
       if (slot_of(r) == 0) clear();
-      const float size = softplus_of(token.size + bias);
+      const float size = sloped ? 1.0f : softplus_of(token.size + bias);
       const float decay = kByChannel ? 1.0f : exp_of(a * size);
       const float gain = corrects ? sigmoid_of(token.gain) : size;
 
@@ -163,10 +165,17 @@ class Scan {
     return Global<const float>(x)[place(strides, head_ / width, r) + head_ % width];
   }
 
+  INFER_DEVICE float slope_of_head() const {
+    const float place = static_cast<float>(head_ + 1) / static_cast<float>(p_.heads);
+    return -p_.slope * exp_of(-5.5451774f * place);  // 8·log 2
+  }
+
   INFER_DEVICE float decay_of(uint32_t r, uint32_t channel) const {
     const float step = Global<const float>(p_.size)[place(p_.size_strides, head_, r) + channel];
     const float bias = Global<const float>(p_.bias)[head_ * p_.rows + channel];
-    return exp_of(Global<const float>(p_.a)[head_] * softplus_of(step + bias));
+    const float a = Global<const float>(p_.a)[head_];
+    if (p_.bound < 0.0f) return exp_of(p_.bound * sigmoid_of(magnitude_of(a) * (step + bias)));
+    return exp_of(a * softplus_of(step + bias));
   }
 
   INFER_DEVICE Token token_of(uint32_t r) const {
@@ -184,7 +193,7 @@ class Scan {
       }
     }
     t.v = given_ ? Global<const float>(p_.v)[place(p_.v_strides, head_, r) + column_] : 0.0f;
-    t.size = kByChannel ? 0.0f : of_head(p_.size, p_.size_strides, p_.size_width, r);
+    t.size = kByChannel || p_.size == 0 ? 0.0f : of_head(p_.size, p_.size_strides, p_.size_width, r);
     t.gain = p_.gain != 0 ? of_head(p_.gain, p_.gain_strides, p_.gain_width, r) : 0.0f;
     return t;
   }

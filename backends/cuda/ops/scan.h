@@ -27,7 +27,9 @@ struct ScanParams {
   uint32_t offset;                  ///< of the state of head 0, in bytes
   float write_scale, read_scale;
   uint32_t sharing;  ///< blocks along z
+  float bound;       ///< as in op::DeltaScan
+  float slope;       ///< as in op::SsmScan: then there are no size, a, bias and pass
 };
-static_assert(sizeof(ScanParams) == 192);
+static_assert(sizeof(ScanParams) == 200);
 
 }  // namespace infer::cuda

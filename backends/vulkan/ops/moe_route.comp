@@ -52,14 +52,14 @@ void main() {
   float sum = 0;
   for (uint e = lane; e < kExperts; e += kLanes) {
     float p = logits.v[from + e];
-    if (kGating == 0) p = exp_of(p - most);
+    if (kGating == 0 || kGating == 4) p = exp_of(p - most);
     if (kGating == 1) p = sigmoid_of(p);
     probabilities[e] = p;
     sum += p;
   }
   sum = sum_of(sum, 1);
   for (uint e = lane; e < kExperts; e += kLanes) {
-    if (kGating == 0) probabilities[e] /= sum;
+    if (kGating == 0 || kGating == 4) probabilities[e] /= sum;
     scores[e] = probabilities[e] + (kBiased != 0 ? bias.v[e] : 0.0);
   }
   barrier();
@@ -93,6 +93,7 @@ void main() {
     for (uint other = 0; other < kExperts; ++other) {
       if (other != e && before(scores[other], other, scores[e], e)) ++place;
     }
+    if (kGating == 4) place = e;
     if (place >= kUsed) continue;
     ids.v[row * ids_stride + place] = int(e);
     chosen[place] = kGating == 3 ? sparse_weight(e) : probabilities[e];

@@ -27,6 +27,8 @@ layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Ga
   uint64_t a, bias, pass;  // by head, or of its channels; pass: of SsmScan alone
   Strides size_strides, gain_strides;
   uint size_width, gain_width;  // heads that are beside each other along d0
+  float bound;                  // as in op::DeltaScan
+  float slope;                  // as in op::SsmScan: then there are no size, a, bias and pass
 };
 layout(push_constant, scalar) uniform Push {
   Step step;
@@ -64,7 +66,14 @@ struct Token {
   float written[kLoads], wanted[kLoads], decays[kLoads];
   float v, size, gain;
 };
-float decay_of(float size) { return exp_of(F32(gates.a).v[head] * softplus_of(size)); }
+float slope_of_head() {
+  return -gates.slope * exp_of(-5.5451774 * float(head + 1) / float(gl_NumWorkGroups.y));  // 8·log 2
+}
+float decay_of(float size) {
+  const float a = F32(gates.a).v[head];
+  if (gates.bound < 0.0) return exp_of(gates.bound * sigmoid_of(abs(a) * size));
+  return exp_of(a * softplus_of(size));
+}
 Token token_of(uint r) {
   Token t;
   const uint from = kTiled != 0 ? head % kKeys : head / (gl_NumWorkGroups.y / kKeys);
@@ -79,7 +88,7 @@ Token token_of(uint r) {
   }
   t.v = given ? v.v[at(v_strides, head, r) + column] : 0.0;
   t.size = 0;
-  if (kByChannel == 0) {
+  if (kByChannel == 0 && !(gates.slope > 0.0)) {
     const uint n = gates.size_width;
     t.size = F32(gates.size).v[at(gates.size_strides, head / n, r) + head % n];
   }
@@ -146,8 +155,9 @@ void main() {
   given = column < kColumns;
   uint r = next_row(0);
   if (r >= step.rows[0]) return;
-  const float bias = kByChannel != 0 ? 0.0 : F32(gates.bias).v[head];
-  const float pass = kCorrects != 0 ? 0.0 : F32(gates.pass).v[head];
+  const bool sloped = gates.slope > 0.0;
+  const float bias = kByChannel != 0 || sloped ? 0.0 : F32(gates.bias).v[head];
+  const float pass = kCorrects != 0 || sloped ? 0.0 : F32(gates.pass).v[head];
   Token token = token_of(r);
   stage(token, 0);
   barrier();
@@ -169,10 +179,10 @@ void main() {
     if (slots.v[r] == 0) {
       [[unroll]] for (uint j = 0; j < kOwn; ++j) state[j] = vec4(0);
     }
-    const float size = softplus_of(token.size + bias);
+    const float size = sloped ? 1.0 : softplus_of(token.size + bias);
     float decay = 1;
     if (kByChannel == 0) {
-      decay = exp_of(F32(gates.a).v[head] * size);
+      decay = exp_of(sloped ? slope_of_head() : F32(gates.a).v[head] * size);
     } else {
       [[unroll]] for (uint j = 0; j < kOwn; ++j) {
         [[unroll]] for (uint e = 0; e < 4; ++e) state[j][e] *= decays[turn][first_of(j) + e];

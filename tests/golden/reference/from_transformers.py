@@ -42,6 +42,16 @@ MINICPM3 = {"hidden_size": 28, "intermediate_size": 40, "num_hidden_layers": 3,
             "kv_lora_rank": 18, "qk_nope_head_dim": 10, "qk_rope_head_dim": 8, "scale_emb": 7,
             "scale_depth": 0.9, "dim_model_base": 12, "max_position_embeddings": 256}
 
+BAILING = {"hidden_size": 28, "intermediate_size": 40, "moe_intermediate_size": 10,
+           "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 4,
+           "num_local_experts": 8, "num_experts_per_tok": 3, "n_shared_experts": 2,
+           "n_group": 4, "topk_group": 2, "first_k_dense_replace": 1, "layer_group_size": 2,
+           "kv_lora_rank": 18, "qk_nope_head_dim": 10, "qk_rope_head_dim": 8, "v_head_dim": 12,
+           "head_dim": 12, "max_position_embeddings": 256, "num_mtp_layers": 0}
+MINIMAX = {"hidden_size": 24, "intermediate_size": 14, "num_hidden_layers": 3,
+           "num_attention_heads": 4, "num_key_value_heads": 2, "num_local_experts": 5,
+           "max_position_embeddings": 256, "block_size": 16}
+
 # name → (configuration class, architecture's name in GGUF, arguments)
 MODELS = {
     "llama-yarn": ("LlamaConfig", "llama", DENSE | {"rope_parameters": {
@@ -236,6 +246,16 @@ CHECKPOINTS = {
         "routed_scaling_factor": 1.7, "model_max_length": 256, "first_k_dense_replace": 1,
         "linear_attn_config": {"head_dim": 12, "num_heads": 4, "short_conv_kernel_size": 4,
                                "full_attn_layers": [3, 5], "kda_layers": [1, 2, 4]}}),
+    "bailingmoe3": ("BailingHybridConfig", "bailingmoe3", BAILING),
+    "bailingmoe3-narrow": ("BailingHybridConfig", "bailingmoe3", BAILING | {
+        "q_lora_rank": 14, "n_group": 1, "topk_group": 1, "kda_lower_bound": -2.0,
+        "layer_types": ["linear_attention", "full_attention", "full_attention",
+                        "linear_attention"]}),
+    "minimax-01": ("MiniMaxConfig", "minimax-01", MINIMAX),
+    "minimax-01-heads": ("MiniMaxConfig", "minimax-01", MINIMAX | {
+        "num_attention_heads": 6, "num_key_value_heads": 3, "head_dim": 10,
+        "layer_types": ["linear_attention", "full_attention", "linear_attention"],
+        "full_attn_alpha_factor": 1.7, "linear_attn_alpha_factor": 1.7, "mlp_alpha_factor": 1.7}),
     "qwen4exp": ("Qwen4ExpTextConfig", "qwen4exp", {
         "eos_token_id": [25, 2], "hidden_size": 24, "num_hidden_layers": 5,
         "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 12, "max_position_embeddings": 256,
@@ -273,6 +293,11 @@ LAYER_NAMES = {
 }
 
 
+def is_constant(key, tensor):
+    """Whether it follows from the configuration: of hashes, or of lightning attention."""
+    return not tensor.is_floating_point() or key.endswith(("slope_rate", "_decay"))
+
+
 def random_model(name, **changes):
     """(configuration, model): random float32 values held and computed with in float64."""
     class_name, _, arguments = (MODELS | CHECKPOINTS)[name]
@@ -289,7 +314,7 @@ def random_model(name, **changes):
     generator = torch.Generator().manual_seed(len(name))
     with torch.no_grad():
         for key, tensor in model.state_dict().items():
-            if not tensor.is_floating_point():  # constants of hashes
+            if is_constant(key, tensor):
                 continue
             value = torch.randn(tensor.shape, generator=generator, dtype=torch.float32)
             if "norm" in key and tensor.dim() == 1:

@@ -18,8 +18,8 @@ from .make_experts import (afmoe, bailingmoe2, cohere2moe, dots1, exaone_moe, gl
 from .make_heads import HEADS, add_heads, mimo2_attention
 from .make_layer_norms import falcon, gpt2, gptneox, nemotron, phi2, phimoe, stablelm, starcoder2
 from .make_plain import bitnet, chatglm, deepseek, exaone, minicpm, minicpm3, olmo, plain_layers
-from .make_recurrent import (falcon_h1, granitehybrid, kimi_linear, lfm2, mamba2_alone, nemotron_h,
-                             qwen35, qwen4exp)
+from .make_recurrent import (bailingmoe3, falcon_h1, granitehybrid, kimi_linear, lfm2, mamba2_alone,
+                             minimax_01, nemotron_h, qwen35, qwen4exp)
 from .model import Model
 
 
@@ -646,6 +646,8 @@ MODELS = {
     "nemotron_h-f32": nemotron_h, "nemotron_h_moe-f32": nemotron_h,
     "falcon-h1-f32": falcon_h1, "mamba2-f32": mamba2_alone, "mamba2-groups-f32": mamba2_alone,
     "kimi-linear-f32": kimi_linear,
+    "bailingmoe3-f32": bailingmoe3, "bailingmoe3-narrow-f32": bailingmoe3,
+    "minimax-01-f32": minimax_01,
     "qwen4exp-f32": qwen4exp,
 }
 

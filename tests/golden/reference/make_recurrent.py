@@ -276,6 +276,49 @@ def falcon_h1(name):
     return m
 
 
+def latent_keys(m, latent, rope, nope, value):
+    arch = m.metadata["general.architecture"]
+    m.metadata |= {f"{arch}.attention.kv_lora_rank": latent,
+                   f"{arch}.attention.key_length_mla": nope + rope,
+                   f"{arch}.attention.value_length_mla": value,
+                   f"{arch}.rope.dimension_count": rope, f"{arch}.attention.value_length": latent}
+
+
+def latent_attention(m, layer, latent, rope, nope, value):
+    b = f"blk.{layer}."
+    arch = m.metadata["general.architecture"]
+    rank = m.metadata.get(f"{arch}.attention.q_lora_rank", 0)
+    if rank:
+        m.matrix(b + "attn_q_a", rank, m.width, gain=1.5)
+        m.norm(b + "attn_q_a_norm", rank)
+        m.matrix(b + "attn_q_b", m.heads * (nope + rope), rank, gain=1.5)
+    else:
+        m.matrix(b + "attn_q", m.heads * (nope + rope), m.width, gain=1.5)
+    m.matrix(b + "attn_kv_a_mqa", latent + rope, m.width, gain=1.5)
+    m.norm(b + "attn_kv_a_norm", latent)
+    m.matrix(b + "attn_k_b", latent, nope, m.heads)
+    m.matrix(b + "attn_v_b", value, latent, m.heads)
+    m.matrix(b + "attn_output", m.width, m.heads * value)
+
+
+def kimi_delta(m, layer, dim, narrow):
+    """narrow: the projections that go through a narrow layer."""
+    b, heads = f"blk.{layer}.", m.heads
+    for part in "qkv":
+        m.matrix(b + "attn_" + part, heads * dim, m.width, gain=1.5)
+        m.tensors[f"{b}ssm_conv1d_{part}.weight"] = m.rng.normal(0, 0.6, (heads * dim, 1, 4))
+    for part in "fg":
+        m.matrix(f"{b}ssm_{part}_a", dim if part in narrow else heads * dim, m.width, gain=1.5)
+        if part in narrow:
+            m.matrix(f"{b}ssm_{part}_b", heads * dim, dim, gain=1.5)
+    m.matrix(b + "ssm_beta", heads, m.width, gain=1.5)
+    decays(m, b, heads)
+    m.tensors[b + "ssm_a"] = m.tensors[b + "ssm_a"][:, None]
+    m.tensors[b + "ssm_dt.bias"] = m.rng.normal(-1, 1.0, heads * dim)
+    m.norm(b + "ssm_norm", dim)
+    m.matrix(b + "attn_output", m.width, heads * dim)
+
+
 def kimi_linear(name):
     arch = "kimi-linear"
     heads, dim, latent, rope, nope, value = 3, 10, 14, 6, 8, 12
@@ -292,26 +335,9 @@ def kimi_linear(name):
         b = f"blk.{layer}."
         m.norm(b + "attn_norm", m.width)
         if kind:
-            m.matrix(b + "attn_q", heads * (nope + rope), m.width, gain=1.5)
-            m.matrix(b + "attn_kv_a_mqa", latent + rope, m.width, gain=1.5)
-            m.norm(b + "attn_kv_a_norm", latent)
-            m.matrix(b + "attn_k_b", latent, nope, heads)
-            m.matrix(b + "attn_v_b", value, latent, heads)
-            m.matrix(b + "attn_output", m.width, heads * value)
+            latent_attention(m, layer, latent, rope, nope, value)
         else:
-            for part in "qkv":
-                m.matrix(b + "attn_" + part, heads * dim, m.width, gain=1.5)
-                m.tensors[f"{b}ssm_conv1d_{part}.weight"] = m.rng.normal(0, 0.6,
-                                                                        (heads * dim, 1, 4))
-            for part in "fg":
-                m.matrix(f"{b}ssm_{part}_a", dim, m.width, gain=1.5)
-                m.matrix(f"{b}ssm_{part}_b", heads * dim, dim, gain=1.5)
-            m.matrix(b + "ssm_beta", heads, m.width, gain=1.5)
-            decays(m, b, heads)
-            m.tensors[b + "ssm_a"] = m.tensors[b + "ssm_a"][:, None]
-            m.tensors[b + "ssm_dt.bias"] = m.rng.normal(-1, 1.0, heads * dim)
-            m.norm(b + "ssm_norm", dim)
-            m.matrix(b + "attn_output", m.width, heads * dim)
+            kimi_delta(m, layer, dim, "fg")
         if layer == 0:
             m.feed_forward(layer, 38)
         else:
@@ -319,4 +345,62 @@ def kimi_linear(name):
             m.experts(layer, 6, 14)
             m.bias(b + "exp_probs_b", 6)
             m.feed_forward(layer, 14, norms=False, suffix="_shexp")
+    return m
+
+
+def bailingmoe3(name):
+    """-narrow: queries through a narrow layer, groups of experts, limits in some layers."""
+    arch, narrow = "bailingmoe3", "narrow" in name
+    sizes = (14, 6, 8, 12)
+    kinds = [0, 1, 0, 0, 1]
+    m = Builder(name, arch, 30, 5, 3, kinds, 20, feed_forward_length=38, rope__freq_base=5000.0,
+                kda__head_dim=10, kda__safe_gate=True, kda__gate_lower_bound=-3.0,
+                ssm__conv_kernel=4, expert_count=8, expert_used_count=3, expert_shared_count=1,
+                expert_feed_forward_length=14, expert_shared_feed_forward_length=18,
+                expert_gating_func=2, expert_weights_norm=True, expert_weights_scale=1.7,
+                leading_dense_block_count=1)
+    if narrow:
+        m.metadata |= {f"{arch}.attention.q_lora_rank": 16, f"{arch}.expert_group_count": 4,
+                       f"{arch}.expert_group_used_count": 2,
+                       f"{arch}.swiglu_clamp_exp": [0.0, 0.4, 0.0, 0.3, 0.0],
+                       f"{arch}.swiglu_clamp_shexp": [0.0, 0.0, 0.3, 0.4, 0.0]}
+    latent_keys(m, *sizes)
+    m.embedding()
+    for layer, kind in enumerate(kinds):
+        b = f"blk.{layer}."
+        m.norm(b + "attn_norm", m.width)
+        if kind:
+            latent_attention(m, layer, *sizes)
+            m.matrix(b + "attn_gate", m.heads, m.width, gain=2.0)
+        else:
+            kimi_delta(m, layer, 10, "")
+            m.tensors[b + "ssm_a"] = -m.tensors[b + "ssm_a"]
+        if layer == 0:
+            m.feed_forward(layer, 38)
+            continue
+        m.norm(b + "ffn_norm", m.width)
+        m.experts(layer, 8, 14)
+        m.bias(b + "exp_probs_b", 8)
+        m.feed_forward(layer, 18, norms=False, suffix="_shexp")
+    return m
+
+
+def minimax_01(name):
+    arch = "minimax-01"
+    m = Builder(name, arch, 30, 5, 6, 2, 10, feed_forward_length=14, rope__freq_base=5000.0,
+                rope__dimension_count=6, expert_count=5, expert_used_count=2, residual_scale=1.6,
+                attention__recurrent_layers=[True, False, True, True, False])
+    m.embedding()
+    for layer in range(m.layers):
+        b = f"blk.{layer}."
+        if layer in (1, 4):
+            m.attention(layer)
+        else:
+            m.norm(b + "attn_norm", m.width)
+            m.matrix(b + "attn_qkv", 180, m.width, gain=1.5)
+            m.norm(b + "attn_norm_2", 60)
+            m.matrix(b + "attn_gate", 60, m.width, gain=1.5)
+            m.matrix(b + "attn_output", m.width, 60)
+        m.norm(b + "ffn_norm", m.width)
+        m.experts(layer, 5, 14)
     return m

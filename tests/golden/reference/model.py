@@ -15,7 +15,7 @@ from .layers import (attention, choose, geglu, gelu, gelu_tanh, inverse_frequenc
 DEEPSEEK = {"deepseek2", "deepseek32", "glm-dsa", "mistral4"}
 LATENT = DEEPSEEK | {"minicpm3"}
 INNER_EPS = 1e-6  # of their norms q_a and kv_a
-INTERLEAVED = DEEPSEEK | {"llama", "olmo", "smollm3", "granite", "granitemoe", "glm4", "command-r",
+INTERLEAVED = DEEPSEEK | {"bailingmoe3", "llama", "olmo", "smollm3", "granite", "granitemoe", "glm4", "command-r",
                "cohere2", "ernie4_5", "ernie4_5-moe", "mistral3",
                "llama4", "arcee", "muse-glimmer", "internlm2", "minicpm", "deepseek", "chatglm", "cohere2moe"}
 # Architectures with an RMSNorm on every head of queries and keys.
@@ -24,6 +24,8 @@ HEAD_NORMS = {"qwen3", "qwen3moe", "qwen3vl", "gemma3", "apertus", "glm4moe", "e
 # Architectures with a LayerNorm that attention and feed-forward share: they lie side by side.
 PARALLEL = {"command-r", "cohere2", "cohere2moe", "phi2"}
 LAYER_NORMS = PARALLEL | {"starcoder2", "stablelm", "phimoe", "nemotron", "gptneox", "falcon", "olmo", "gpt2"}
+# Architectures with limits on what SwiGLU multiplies, in some layers.
+LIMITED = {"step35", "bailingmoe3"}
 # Feed-forwards without a gate.
 ACTIVATIONS = {"starcoder2": gelu_tanh, "phi2": gelu_tanh, "gpt2": gelu_tanh, "gptneox": gelu, "falcon": gelu,
                "arcee": lambda x: np.maximum(x, 0) ** 2, "nemotron": lambda x: np.maximum(x, 0) ** 2}
@@ -183,9 +185,7 @@ class Model:
         softcap = self.key("attn_logit_softcapping", 50.0) if self.arch == "gemma2" else 0.0
         mixed = attention(q, k, v, scale, self.window(layer), softcap,
                           self.tensors.get(b + "attn_sinks.weight"), chunk, self.ahead)
-        if self.has(b + "attn_gate"):
-            gate = sigmoid(self.linear(x, b + "attn_gate"))  # a number for each element, or head
-            mixed = mixed * np.repeat(gate, mixed.shape[1] // gate.shape[1], axis=1)
+        mixed = self.gate_heads(mixed, x, b)
         if self.has(b + "attn_sub_norm"):
             mixed = self.norm(mixed, b + "attn_sub_norm")
         return self.linear(mixed * self.key("attention.value_scale", 1.0), b + "attn_output")
@@ -225,8 +225,14 @@ class Model:
         stretched = self.key("rope.scaling.type", "none") == "yarn"
         magnitude = yarn_magnitude(self.key("rope.scaling.factor", 1.0) if stretched else 1.0,
                                    self.yarn_multiplier())
-        return self.linear(attention(q, k, v, magnitude ** 2 / np.sqrt(q.shape[2]), chosen=chosen),
-                           b + "attn_output")
+        mixed = attention(q, k, v, magnitude ** 2 / np.sqrt(q.shape[2]), chosen=chosen)
+        return self.linear(self.gate_heads(mixed, x, b), b + "attn_output")
+
+    def gate_heads(self, mixed, x, b):
+        if not self.has(b + "attn_gate"):
+            return mixed
+        gate = sigmoid(self.linear(x, b + "attn_gate"))  # a number for each element, or head
+        return mixed * np.repeat(gate, mixed.shape[1] // gate.shape[1], axis=1)
 
     def chosen(self, x, latent, layer):
         """What queries see (DeepSeek-V3.2's index), or None. GLM-5.2 shares it between layers."""
@@ -271,7 +277,8 @@ class Model:
 
     def gated(self, gate, up, layer, kind):
         """kind: exp of routed experts, shexp of all else."""
-        limit = self.per_layer(f"swiglu_clamp_{kind}", layer) if self.arch == "step35" else 0
+        limits = self.key(f"swiglu_clamp_{kind}", []) if self.arch in LIMITED else []
+        limit = limits[layer] if limits else 0
         if limit:
             return np.minimum(silu(gate), limit) * np.clip(up, -limit, limit)
         return self.activation()(gate, up)
@@ -291,7 +298,8 @@ class Model:
         if self.arch in ("gpt-oss", "granitemoe"):
             return settings | {"gating": "softmax_of_chosen"}
         if self.arch not in DEEPSEEK | {"glm4moe", "minimax-m2", "mimo2", "dots1", "afmoe",
-                                         "exaone-moe", "bailingmoe2", "step35", "cohere2moe", "hy_v3"}:
+                                         "exaone-moe", "bailingmoe2", "step35", "cohere2moe",
+                                         "bailingmoe3", "hy_v3"}:
             return settings | {"gating": "softmax",
                                "normalise": self.arch not in ("qwen2moe", "olmoe", "deepseek"),
                                "bias": self.choice_bias(layer)}

@@ -1,13 +1,13 @@
 """Families with recurrent layers in float64: the mixers token by token as their papers have them
 (LFM2: Liquid AI 2025; gated delta nets: Yang et al. 2024; Kimi delta attention: Kimi Team 2025;
-Mamba-2: Dao & Gu 2024), and what their models do around them."""
+Mamba-2: Dao & Gu 2024; lightning attention: Qin et al. 2024), and what their models do around them."""
 
 import numpy as np
 
 from .layers import attention, rms_norm, rotate, route, sigmoid, silu, swiglu
 
 FAMILIES = {"lfm2", "lfm2moe", "qwen35", "qwen35moe", "qwen3next", "granitehybrid", "nemotron_h",
-            "nemotron_h_moe", "falcon-h1", "kimi-linear", "mamba2"}
+            "nemotron_h_moe", "falcon-h1", "kimi-linear", "mamba2", "bailingmoe3", "minimax-01"}
 
 
 def softplus(x):
@@ -40,9 +40,14 @@ def kimi_delta(m, x, b):
         return silu(causal_conv(m.linear(x, b + "attn_" + part), weight)).reshape(tokens, heads, dim)
 
     q, k, v = unit(mixed("q")) / np.sqrt(dim), unit(mixed("k")), mixed("v")
-    step = m.linear(m.linear(x, b + "ssm_f_a"), b + "ssm_f_b") + m.tensors[b + "ssm_dt.bias"]
-    decay = np.exp(m.tensors[b + "ssm_a"].reshape(heads, 1) *
-                   softplus(step).reshape(tokens, heads, dim))
+    def projected(part):  # by one matrix or two
+        y = m.linear(x, f"{b}ssm_{part}_a")
+        return m.linear(y, f"{b}ssm_{part}_b") if m.has(f"{b}ssm_{part}_b") else y
+
+    step = (projected("f") + m.tensors[b + "ssm_dt.bias"]).reshape(tokens, heads, dim)
+    rate = m.tensors[b + "ssm_a"].reshape(heads, 1)
+    bound = m.key("kda.gate_lower_bound", 0.0)
+    decay = np.exp(bound * sigmoid(np.abs(rate) * step) if bound else rate * softplus(step))
     beta = sigmoid(m.linear(x, b + "ssm_beta"))
     out = np.zeros_like(v)
     state = np.zeros((heads, dim, dim))
@@ -51,7 +56,7 @@ def kimi_delta(m, x, b):
         change = beta[t][:, None] * (v[t] - np.einsum("hkv,hk->hv", state, k[t]))
         state = state + k[t][:, :, None] * change[:, None, :]
         out[t] = np.einsum("hkv,hk->hv", state, q[t])
-    gate = m.linear(m.linear(x, b + "ssm_g_a"), b + "ssm_g_b").reshape(tokens, heads, dim)
+    gate = projected("g").reshape(tokens, heads, dim)
     out = rms_norm(out, m.tensors[b + "ssm_norm.weight"], m.eps) * sigmoid(gate)
     return m.linear(out.reshape(tokens, -1), b + "attn_output")
 
@@ -86,6 +91,22 @@ def delta_net(m, x, b):
     opened = sigmoid if m.arch == "qwen4exp" else silu
     out = rms_norm(out, m.tensors[b + "ssm_norm.weight"], m.eps) * opened(gate)
     return m.linear(out.reshape(tokens, -1), b + "ssm_out")
+
+
+def lightning(m, x, layer):
+    """Linear attention whose state decays by a constant of the head and the layer."""
+    b, tokens, heads = f"blk.{layer}.", len(x), m.heads
+    qkv = silu(m.linear(x, b + "attn_qkv")).reshape(tokens, heads, 3, -1)
+    share = 1 - layer / (m.layers - 1 + 1e-5) + 1e-5
+    decay = np.exp(-share * 2.0 ** (-8 * np.arange(1, heads + 1) / heads))
+    out = np.zeros((tokens, heads, qkv.shape[3]))
+    state = np.zeros((heads, qkv.shape[3], qkv.shape[3]))
+    for t in range(tokens):
+        q, k, v = qkv[t].swapaxes(0, 1)
+        state = decay[:, None, None] * state + k[:, :, None] * v[:, None, :]
+        out[t] = np.einsum("hkv,hk->hv", state, q)
+    normed = rms_norm(out.reshape(tokens, -1), m.tensors[b + "attn_norm_2.weight"], 1e-6)
+    return m.linear(normed * sigmoid(m.linear(x, b + "attn_gate")), b + "attn_output")
 
 
 def mamba2(m, x, b):
@@ -139,6 +160,8 @@ def mixer(m, x, layer):
     b = f"blk.{layer}."
     if m.arch == "falcon-h1":
         return attend(m, x, layer) + mamba2(m, x, b)
+    if m.arch == "minimax-01" and m.has(b + "attn_qkv"):
+        return lightning(m, x, layer)
     if m.has(b + "attn_kv_a_mqa"):
         return m.attend_latent(x, layer)
     if m.has(b + "ssm_f_a"):
@@ -159,6 +182,8 @@ def feed_forward(m, x, b, suffix=""):
 
 
 def experts(m, x, b):
+    if m.arch == "bailingmoe3":
+        return m.experts(x, int(b.split(".")[1]))
     nemotron = m.arch == "nemotron_h_moe"
     sigmoids = nemotron or m.arch in ("lfm2moe", "kimi-linear")
     ids, weights = route(m.linear(x, b + "ffn_gate_inp"), used=m.key("expert_used_count"),
@@ -196,6 +221,10 @@ def hidden(m, tokens):
         if m.arch.startswith("nemotron") or m.arch == "mamba2":  # one part to a block
             alone = m.has(b + "ffn_up") or m.has(b + "ffn_gate_inp")
             x = x + (feed(h) if alone else mixer(m, h, layer))
+            continue
+        if m.arch == "minimax-01":  # residuals are what the parts take
+            h = m.norm(scale * h + mixer(m, h, layer), b + "ffn_norm")
+            x = scale * h + feed(h)
             continue
         x = x + scale * mixer(m, h, layer)
         after = "post_attention_norm" if m.arch.startswith("qwen3") else "ffn_norm"

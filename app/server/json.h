@@ -1,5 +1,5 @@
 // JSON from outside. Its text is looked at before it is parsed: deep nesting would exhaust the
-// stack, and objects with very many names take quadratic time.
+// stack, objects with very many names take quadratic time, and small values much memory.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -96,3 +96,4 @@ def test_a_model_that_cannot(service):
                        ("/api/generate", {"prompt": "a", "suffix": "b"})):
         status, _, answer = service.ask("POST", path, body)
         assert status == 400 and b"no tokens to fill in" in answer, (path, answer)
+    assert service.error("/v1/completions", {"prompt": "a", "suffix": "b"})[1]["param"] == "suffix"

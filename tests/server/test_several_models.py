@@ -231,6 +231,21 @@ def test_a_request_waits_for_its_model(tight):
     assert states(tight) == {"one": "loaded", "two": "unloaded", "large": "unloaded"}
 
 
+def test_requests_that_wait_take_little_memory(tight):
+    """Each body of 3 MB would be 40 MB as a tree of values."""
+    busy = hold(tight, "two")
+    before = tight.memory()
+    body = (b'{"model":"one","prompt":[5],"max_tokens":1,"x":[' + b"{}," * 900_000 + b"0]}")
+    waiting = [threading.Thread(target=lambda: tight.ask("POST", "/v1/completions", body)) for _ in range(10)]
+    for thread in waiting:
+        thread.start()
+    time.sleep(0.9)
+    assert tight.memory() - before < 250 << 20
+    busy.close()
+    for thread in waiting:
+        thread.join()
+
+
 def test_a_request_does_not_wait_for_ever(tight):
     busy = hold(tight, "one")
     status, headers, text = tight.ask("POST", "/v1/chat/completions", STORY | {"model": "two"})

@@ -88,6 +88,7 @@ def test_a_long_text_is_named_or_cut(encoder):
     body = {"input": ["the cat", "the cat " * 10000]}
     status, error = encoder.error("/v1/embeddings", body)
     assert status == 400 and "text 1 has" in error["message"]
+    assert (error["param"], error["code"]) == ("input", "context_length_exceeded")
     assert len(vectors_of(encoder, **body, truncate=True)) == 2
 
 

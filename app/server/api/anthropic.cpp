@@ -141,6 +141,9 @@ Json conversation_of(Fields& fields, bool& one_call) {
   for (size_t i = 0; tools != nullptr && i < tools->size(); ++i) {
     Fields tool((*tools)[i], fmt::format("tools[{}]", i));
     const Json* schema = tool.object("input_schema");
+    if (schema == nullptr && tool.text("type").value_or("custom") != "custom") {
+      tool.wrong("type", "custom: the server runs no tools itself");
+    }
     if (schema == nullptr) tool.wrong("input_schema", "an object: other tools are not supported");
     made["tools"].push_back({{"type", "function"},
                              {"function",

@@ -123,10 +123,17 @@ std::shared_ptr<void> take_place(const Call& call) {
   return {nullptr, [model = call.model](void*) { model->give_place_back(); }};
 }
 
-void require_context(size_t tokens, int64_t context) {
+void require_context(size_t tokens, int64_t context, const char* field) {
   if (tokens <= static_cast<size_t>(context)) return;
-  throw Problem(400, fmt::format("{} tokens do not fit: the context holds {}", tokens, context), "",
-                true, "context_length_exceeded");
+  throw Problem(400, fmt::format("{} tokens do not fit: the context holds {}", tokens, context),
+                field, true, "context_length_exceeded");
+}
+
+const char* prompt_field(const Json& body) {
+  for (const char* name : {"messages", "input", "input_prefix"}) {
+    if (body.contains(name)) return name;
+  }
+  return "prompt";
 }
 
 void generate(const Call& call, CompletionRequest request, std::unique_ptr<CompletionSink> sink) {
@@ -137,7 +144,7 @@ void generate(const Call& call, CompletionRequest request, std::unique_ptr<Compl
   }
   const int64_t context = call.model->engine().memory().context;
   for (const std::vector<int32_t>& prompt : request.prompts) {
-    require_context(prompt.size(), context);
+    require_context(prompt.size(), context, prompt_field(call.body));
   }
   if (request.place == nullptr) request.place = take_place(call);
   request.model = call.model->name();
@@ -156,6 +163,11 @@ void generate(const Call& call, CompletionRequest request, std::unique_ptr<Compl
   if (started.ok()) return;
   throw Problem(http_status(started.code()), started.message(),
                 field_in(call.body, started.message()));
+}
+
+void require_wanted(const Call& call) {
+  if (call.exchange->closed()) throw Problem(400, "the client has closed the connection");
+  if (call.api.ending()) throw Problem(503, "the server is ending");
 }
 
 void must_have(const Result<ModelLease>& model) {
@@ -218,13 +230,29 @@ void Api::take(ExchangePtr exchange) {
   });
 }
 
-void Api::answer(Function function, Call call, Result<ModelLease> model) {
-  if (call.exchange->closed()) return;
-  guard(*call.exchange, [&] {
-    must_have(model);
-    call.model = *std::move(model);
-    function(call);
+void Api::post_answer(Function function, Call call) {
+  Workers& workers = call.slow ? large_ : handlers_;
+  workers.post([this, function, slow = call.slow, call = std::move(call)]() mutable {
+    answer(function, std::move(call));
+    if (slow) platform::give_back_memory();
   });
+}
+
+void Api::answer(Function function, Call call) {
+  if (call.exchange->closed()) return;
+  bool again = false;
+  guard(*call.exchange, [&] {
+    if (call.body.is_null()) call.body = read_object(call.exchange->request().body);
+    try {
+      function(call);
+    } catch (const TakesLong&) {
+      again = true;
+    }
+  });
+  if (!again) return;
+  call.slow = true;
+  if (call.images == nullptr) call.images = std::make_shared<ReadImages>();
+  post_answer(function, std::move(call));
 }
 
 void Api::guard(Exchange& exchange, const std::function<void()>& answer) {
@@ -271,15 +299,18 @@ void Api::handle(const ExchangePtr& exchange) {
   if (found->second.needs < Needs::model) return found->second.function(call);
   if (ollama_unloads(call)) return ollama_unload(call);
   const std::string name = model_name(call.body);
+  call.slow = is_large(request);
+  // It may wait long for another model: its text takes less memory meanwhile.
+  if (!pool_.single()) call.body = nullptr;
   pool_.acquire(
       name, [exchange] { return !exchange->closed(); },
       [this, function = found->second.function, call = std::move(call)](auto model) mutable {
-        const bool large = is_large(call.exchange->request());
-        (large ? large_ : handlers_)
-            .post([large, function, call = std::move(call), model = std::move(model)]() mutable {
-              answer(function, std::move(call), std::move(model));
-              if (large) platform::give_back_memory();
-            });
+        const ExchangePtr waiting = call.exchange;
+        guard(*waiting, [&] {
+          must_have(model);
+          call.model = *std::move(model);
+          post_answer(function, std::move(call));
+        });
       });
 }
 

@@ -30,13 +30,22 @@ struct ApiOptions {
 
 class Api;
 
+/// Images that were read, by their files.
+using ReadImages = std::map<std::string, ModelImage>;
+
 /// A request that a function answers.
 struct Call {
   Api& api;
   ExchangePtr exchange;
-  Json body;         ///< an object; null if the path takes none
-  ModelLease model;  ///< null if the path needs none
+  Json body;                                ///< an object; null if the path takes none
+  ModelLease model;                         ///< null if the path needs none
+  bool slow = false;                        ///< it runs beside the threads for usual requests
+  std::shared_ptr<ReadImages> images = {};  ///< those of the request so far; null: none is read yet
 };
+
+/// Thrown before a call's answer has begun: it takes long, and is to be called again, behind others
+/// that take long.
+struct TakesLong {};
 
 /// What handlers use. It outlives all exchanges.
 class Api {
@@ -69,8 +78,9 @@ class Api {
   Workers& workers() const { return workers_; }
   /// For what requests want, apart from the threads that pass on what was generated.
   Workers& handlers() { return handlers_; }
-  /// For functions of the library that return only when they are done.
-  Workers& blocking() { return blocking_; }
+  /// For functions of the library that return only when they are done. `large`: those that take
+  /// long, which keep no others waiting.
+  Workers& blocking(bool large) { return large ? blocking_large_ : blocking_; }
   Metrics& metrics() { return metrics_; }
   /// Null: traces are not recorded.
   TraceExporter* traces() const { return options_.traces; }
@@ -95,8 +105,9 @@ class Api {
   };
 
   void handle(const ExchangePtr& exchange);
-  /// Calls the function of a path that needs a model.
-  static void answer(Function function, Call call, Result<ModelLease> model);
+  /// Calls the function of a path that needs a model, on another thread.
+  void post_answer(Function function, Call call);
+  void answer(Function function, Call call);
   /// Whether the path is answered without a key.
   bool is_open(const Request& request) const;
   /// Throws Problem if the request may not be answered. `open`: no key is needed.
@@ -108,7 +119,8 @@ class Api {
   Workers& workers_;
   Workers handlers_{4};
   Workers blocking_{2};
-  /// For requests with large bodies, which take long to read and much memory.
+  Workers blocking_large_{2};
+  /// For requests with large bodies or images, which take long to read and much memory.
   Workers large_{2};
   ApiOptions options_;
   mutable std::mutex keys_mutex_;  // of options_.keys
@@ -121,6 +133,8 @@ class Api {
   Routes routes_;
 };
 
+/// Throws Problem if nobody waits for the call's answer any more, or the server ends.
+void require_wanted(const Call& call);
 /// Throws unless the model came.
 void must_have(const Result<ModelLease>& model);
 /// An answer in JSON.
@@ -137,8 +151,10 @@ void send_problem(Exchange& exchange, int status, const std::string& message);
 void generate(const Call& call, CompletionRequest request, std::unique_ptr<CompletionSink> sink);
 /// Throws Problem if the model makes vectors or scores of texts.
 void require_generating(const ServedModel& model);
-/// Throws Problem if so many tokens do not fit.
-void require_context(size_t tokens, int64_t context);
+/// Throws Problem if so many tokens do not fit. `field`: the one that has the prompt.
+void require_context(size_t tokens, int64_t context, const char* field);
+/// The field of a request that its prompt is from.
+const char* prompt_field(const Json& body);
 /// A place for the call's request, which is given back when nobody holds it. Throws Problem if too
 /// many requests wait.
 std::shared_ptr<void> take_place(const Call& call);

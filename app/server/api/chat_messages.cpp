@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
+#include <chrono>
 #include <string_view>
 
 #include "chat/images.h"
@@ -99,7 +99,7 @@ Json read_calls(Fields& message) {
         // Templates print arguments as JSON, also where a client sends them as a string. An empty
         // one is a call without arguments.
         const auto& text = given->get_ref<const std::string&>();
-        if (json_excess(text)) inner.wrong("arguments", "JSON of at most 100 levels");
+        check_json(inner, "arguments", text);
         if (text.find_first_not_of(" \t\r\n") == std::string::npos) arguments = Json::object();
         Json parsed = parse_json(text);
         if (parsed.is_object()) arguments = std::move(parsed);
@@ -176,6 +176,9 @@ Json template_variables(Fields& fields, Json* declared) {
   if (choice.mode == ToolChoice::Mode::none) return variables;
   for (size_t i = 0; tools != nullptr && i < tools->size(); ++i) {
     Fields tool((*tools)[i], fields.path_of(fmt::format("tools[{}]", i)));
+    if (tool.text("type").value_or("function") != "function") {
+      tool.wrong("type", "function: the server runs no tools itself");
+    }
     const Json* function = tool.object("function");
     if (function == nullptr) tool.wrong("function", "an object");
     Fields inner(*function, tool.path_of("function"));
@@ -191,29 +194,37 @@ Json template_variables(Fields& fields, Json* declared) {
 namespace {
 
 /// What stands for images in a prompt. Equal files are read once. Throws Problem as soon as the
-/// images so far do not fit into the context, or the client has closed the connection.
+/// images so far do not fit into the context, or nobody wants the answer any more. Throws TakesLong
+/// when it has read for a while: what was read is kept, and other requests have their turn.
 std::vector<ModelImage> read_images(const Call& call, const std::vector<std::string>& files) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kTurn(200);
+  if (call.images == nullptr) throw TakesLong();
   const ServedModel& model = *call.model;
   const int64_t context = model.engine().memory().context;
-  std::map<std::string_view, ModelImage> known;
+  ReadImages& known = *call.images;
+  const Clock::time_point begun = Clock::now();
+  bool has_read = false;
   std::vector<ModelImage> images;
   size_t tokens = 0;
   for (const std::string& file : files) {
-    if (call.exchange->closed()) throw Problem(400, "the client has closed the connection");
+    require_wanted(call);
     auto image = known.find(file);
     if (image == known.end()) {
+      if (has_read && Clock::now() - begun > kTurn) throw TakesLong();
+      has_read = true;
       Result<ModelImage> read = model.engine().read_image(
           std::as_bytes(std::span(file)), fmt::format("image {}", images.size() + 1));
       // The file is the client's.
       if (!read && read.error().code() == StatusCode::bad_file) {
-        throw Problem(400, read.error().message(), "messages");
+        throw Problem(400, read.error().message(), prompt_field(call.body));
       }
       if (!read) must(for_clients(read.error(), model.engine().model().path, model.name()));
       image = known.emplace(file, *std::move(read)).first;
     }
     images.push_back(image->second);
     tokens += image->second.tokens.size();
-    require_context(tokens, context);
+    require_context(tokens, context, prompt_field(call.body));
   }
   return images;
 }

@@ -22,6 +22,12 @@ Json read_object(const std::string& body) {
   return json;
 }
 
+void check_json(const Fields& fields, const char* name, std::string_view text) {
+  if (const auto excess = json_excess(text)) {
+    fields.wrong(name, "JSON within the limits: " + *excess);
+  }
+}
+
 Fields::Fields(const Json& object, std::string path) : object_(object), path_(std::move(path)) {
   if (!object.is_object()) {
     throw Problem(400, fmt::format("{}: expected an object, found {}", path_, object.type_name()),

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "server/api/problem.h"
@@ -14,6 +15,10 @@ namespace infer::server {
 
 /// The body of a request as an object. Throws Problem.
 Json read_object(const std::string& body);
+
+class Fields;
+/// Throws Problem if a field's text may not be parsed as JSON.
+void check_json(const Fields& fields, const char* name, std::string_view text);
 
 /// Absent and null are the same. Everything throws a Problem that names the field.
 class Fields {

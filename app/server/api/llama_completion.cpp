@@ -3,6 +3,7 @@
 
 #include "server/api/api.h"
 #include "server/api/openai_format.h"
+#include "server/api/openai_sink.h"
 #include "server/api/prompt_fields.h"
 #include "server/api/sampling_fields.h"
 
@@ -95,7 +96,8 @@ LlamaRequest read_llama_request(const Call& call, bool infill) {
   if (!request.probabilities && !request.tokens) options.logprobs = -1;
   read_generation(fields, *call.model, request.completion);
   if (infill) {
-    request.completion.prompts = {infill_prompt(read_infill(fields), options.max_tokens, engine)};
+    request.completion.prompts = {
+        infill_prompt(read_infill(fields), options.max_tokens, engine, "input_prefix")};
     request.prompts = {engine.detokenize(request.completion.prompts.front())};
   } else {
     for (Prompt& prompt : read_prompts(fields, engine)) {
@@ -105,6 +107,10 @@ LlamaRequest read_llama_request(const Call& call, bool infill) {
   }
   if (request.stream && request.prompts.size() > 1) {
     fields.wrong("prompt", "one prompt in a stream");
+  }
+  if (!request.stream) {
+    limit_logprobs(fields, request.probabilities ? "n_probs" : "return_tokens", "n_predict",
+                   engine.memory().context, request.completion);
   }
   for (const char* unused :
        {"cache_prompt", "id_slot", "n_keep", "min_keep", "timings_per_token", "n_discard"}) {

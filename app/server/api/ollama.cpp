@@ -227,7 +227,7 @@ void ollama_generate(const Call& call) {
   if (!suffix.empty()) {
     if (!content.is_string()) fields.wrong("images", "none beside a suffix");
     request.prompts.push_back(
-        infill_prompt({prompt, suffix, {}}, request.options.max_tokens, model.engine()));
+        infill_prompt({prompt, suffix, {}}, request.options.max_tokens, model.engine(), "suffix"));
   } else if (raw || model.template_source().empty()) {
     if (!content.is_string()) fields.wrong("images", "none: the prompt has no chat template");
     request.prompts.push_back(must(model.engine().tokenize(prompt, {})));
@@ -278,15 +278,17 @@ void ollama_embed(const Call& call) {
   options.truncate = fields.boolean("truncate").value_or(true);
   for (const char* unused : {"keep_alive", "options"}) fields.ignore(unused);
   call.api.metrics().count_unknown_fields(fields.unknown());
-  embed(call, std::move(texts), options, [exchange = call.exchange, name](const Embeddings& made) {
-    Json vectors = Json::array();
-    for (size_t i = 0; i + 1 < made.begins.size(); ++i) vectors.push_back(vector_json(made, i));
-    send_json(*exchange, {{"model", name},
-                          {"embeddings", std::move(vectors)},
-                          {"total_duration", nanoseconds(exchange->seconds())},
-                          {"load_duration", 0},
-                          {"prompt_eval_count", made.tokens}});
-  });
+  embed(call, "input", std::move(texts), options,
+        [exchange = call.exchange, name](const Embeddings& made) {
+          Json vectors = Json::array();
+          for (size_t i = 0; i + 1 < made.begins.size(); ++i)
+            vectors.push_back(vector_json(made, i));
+          send_json(*exchange, {{"model", name},
+                                {"embeddings", std::move(vectors)},
+                                {"total_duration", nanoseconds(exchange->seconds())},
+                                {"load_duration", 0},
+                                {"prompt_eval_count", made.tokens}});
+        });
 }
 
 void ollama_embeddings(const Call& call) {
@@ -299,7 +301,7 @@ void ollama_embeddings(const Call& call) {
   EmbedOptions options;
   options.normalise = false;  // this older path never did
   options.truncate = true;
-  embed(call, {*prompt}, options, [exchange = call.exchange](const Embeddings& made) {
+  embed(call, "prompt", {*prompt}, options, [exchange = call.exchange](const Embeddings& made) {
     send_json(*exchange, {{"embedding", vector_json(made, 0)}});
   });
 }

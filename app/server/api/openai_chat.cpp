@@ -34,6 +34,11 @@ ChatRequest read_chat_request(const Call& call) {
   read_chat(call, fields, request.completion);
   options.prompt_logprobs = request.form.prompt_logprobs;
   check_prompt_logprobs(fields, "prompt_logprobs", request.completion);
+  if (!request.form.stream) {
+    const bool newer = fields.has("max_completion_tokens");
+    limit_logprobs(fields, "top_logprobs", newer ? "max_completion_tokens" : "max_tokens",
+                   model.engine().memory().context, request.completion);
+  }
   request.completion.one_call = !fields.boolean("parallel_tool_calls").value_or(true);
   for (const char* name : {"user", "store", "metadata", "service_tier"}) fields.ignore(name);
   call.api.metrics().count_unknown_fields(fields.unknown());

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "server/api/openai_format.h"
@@ -23,9 +24,14 @@ AnswerForm read_form(Fields& fields, const ServedModel& model) {
   return form;
 }
 
+namespace {
+
+constexpr size_t kMostValues = size_t{1} << 21;
+
+}  // namespace
+
 void check_prompt_logprobs(const Fields& fields, const char* field,
                            const CompletionRequest& request) {
-  constexpr size_t kMostValues = size_t{1} << 21;
   size_t tokens = 0;
   for (const auto& prompt : request.prompts) tokens += prompt.size();
   const auto each = static_cast<size_t>(request.options.prompt_logprobs + 1) *
@@ -34,6 +40,23 @@ void check_prompt_logprobs(const Fields& fields, const char* field,
     fields.wrong(field, fmt::format("at most {} values: {} tokens of prompts with {} values each "
                                     "are more",
                                     kMostValues, tokens, each));
+  }
+}
+
+void limit_logprobs(const Fields& fields, const char* field, const char* tokens, int64_t context,
+                    CompletionRequest& request) {
+  const GenerateOptions& options = request.options;
+  if (options.logprobs < 0) return;
+  request.most_values = kMostValues;
+  if (options.max_tokens < 0) return;
+  const size_t answers = request.prompts.size() * static_cast<size_t>(request.copies);
+  const auto most = static_cast<size_t>(std::min<int64_t>(options.max_tokens, context));
+  const auto each = static_cast<size_t>(options.logprobs + 1);
+  if (answers * most * each > kMostValues) {
+    fields.wrong(field,
+                 fmt::format("at most {} values: {} answers of {} tokens ({}) with {} values each "
+                             "are more, and only a stream may have them",
+                             kMostValues, answers, most, tokens, each));
   }
 }
 

@@ -30,6 +30,12 @@ AnswerForm read_form(Fields& fields, const ServedModel& model);
 void check_prompt_logprobs(const Fields& fields, const char* field,
                            const CompletionRequest& request);
 
+/// The same for those of generated tokens in a whole answer: refuses more than may be asked for,
+/// and has an answer that comes to have more end with an error. `field`, `tokens`: the fields that
+/// ask for them and that say how many tokens there may be.
+void limit_logprobs(const Fields& fields, const char* field, const char* tokens, int64_t context,
+                    CompletionRequest& request);
+
 /// What a kind of answer is called.
 struct AnswerNames {
   const char* id_prefix;

@@ -40,12 +40,15 @@ std::vector<int32_t> read_pieces(const Fields& fields, const char* name, const J
   return all;
 }
 
-std::vector<int32_t> infill_prompt(const InfillText& text, int32_t max_tokens,
-                                   const Engine& engine) {
+std::vector<int32_t> infill_prompt(const InfillText& text, int32_t max_tokens, const Engine& engine,
+                                   const char* field) {
   constexpr int64_t kUsual = 256;
   const int64_t context = engine.memory().context;
   const int64_t wanted = max_tokens < 0 ? kUsual : max_tokens;
-  return must(engine.vocabulary().infill(text, context - std::min(wanted, context / 2)));
+  auto prompt = engine.vocabulary().infill(text, context - std::min(wanted, context / 2));
+  if (prompt) return *std::move(prompt);
+  const int status = http_status(prompt.error().code());
+  throw Problem(status, prompt.error().message(), status == 400 ? field : "");
 }
 
 std::vector<Prompt> read_prompts(Fields& fields, const Engine& engine, const std::string& suffix,
@@ -85,7 +88,7 @@ std::vector<Prompt> read_prompts(Fields& fields, const Engine& engine, const std
   }
   for (Prompt& each : prompts) {
     if (!suffix.empty()) {
-      each.tokens = infill_prompt({each.text, suffix, {}}, max_tokens, engine);
+      each.tokens = infill_prompt({each.text, suffix, {}}, max_tokens, engine, "suffix");
     }
     if (each.tokens.empty()) fields.wrong("prompt", "at least one token");
   }

@@ -36,8 +36,8 @@ std::vector<Prompt> read_prompts(Fields& fields, const Engine& engine,
                                  const std::string& suffix = "", int32_t max_tokens = -1);
 
 /// What asks for the text between two others, with room for `max_tokens` of it (−1: not said).
-/// Throws Problem if the model cannot fill in.
-std::vector<int32_t> infill_prompt(const InfillText& text, int32_t max_tokens,
-                                   const Engine& engine);
+/// `field`: the one that asks for it. Throws Problem if the model cannot fill in.
+std::vector<int32_t> infill_prompt(const InfillText& text, int32_t max_tokens, const Engine& engine,
+                                   const char* field);
 
 }  // namespace infer::server

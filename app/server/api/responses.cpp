@@ -69,7 +69,7 @@ void add_item(Fields& item, Json& messages) {
     messages.push_back({{"role", role}, {"content", content}});
   } else if (type == "function_call") {
     const std::string arguments = item.text("arguments").value_or("{}");
-    if (json_excess(arguments)) item.wrong("arguments", "JSON of at most 100 levels");
+    check_json(item, "arguments", arguments);
     answer_of(messages)["tool_calls"].push_back(
         {{"id", item.text("call_id").value_or("")},
          {"type", "function"},

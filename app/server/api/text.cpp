@@ -1,4 +1,6 @@
 // Tokens and templates, as llama.cpp's server offers them.
+#include <fmt/format.h>
+
 #include "chat/images.h"
 #include "server/api/api.h"
 #include "server/api/chat_messages.h"
@@ -7,7 +9,9 @@
 namespace infer::server {
 namespace {
 
-constexpr size_t kMostTokens = 10'000'000;
+constexpr size_t kMostTokens = 1'000'000;
+/// Tokens between two looks at whether the answer is wanted.
+constexpr size_t kTokensATurn = 10'000;
 
 /// A token's text; of one that is no text by itself, its bytes.
 Json piece_json(std::string_view piece) {
@@ -35,15 +39,24 @@ void tokenize(const Call& call) {
   const bool pieces = fields.boolean("with_pieces").value_or(false);
   const Engine& engine = call.model->engine();
   const Json content_pieces = content->is_array() ? *content : Json::array({*content});
-  Json tokens = Json::array();
-  for (const int32_t id : read_pieces(fields, "content", content_pieces, options, engine)) {
+  const std::vector<int32_t> ids = read_pieces(fields, "content", content_pieces, options, engine);
+  if (pieces && ids.size() > kMostTokens) {
+    fields.wrong("with_pieces", fmt::format("false for more than {} tokens, where there are {}",
+                                            kMostTokens, ids.size()));
+  }
+  // Written as it is sent: a tree of so many values would take much more memory.
+  std::string answer = "{\"tokens\":[";
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (i % kTokensATurn == 0) require_wanted(call);
+    if (i > 0) answer += ',';
     if (!pieces) {
-      tokens.push_back(id);
+      answer += std::to_string(ids[i]);
     } else {
-      tokens.push_back({{"id", id}, {"piece", piece_json(engine.vocabulary().piece(id))}});
+      const Json piece = piece_json(engine.vocabulary().piece(ids[i]));
+      answer += fmt::format("{{\"id\":{},\"piece\":{}}}", ids[i], write_json(piece));
     }
   }
-  send_json(*call.exchange, {{"tokens", std::move(tokens)}});
+  call.exchange->send(200, "application/json", answer + "]}");
 }
 
 void detokenize(const Call& call) {

@@ -30,16 +30,35 @@ std::string base64_of(const Embeddings& made, size_t index) {
   return chat::encode_base64(bytes);
 }
 
-/// Runs `compute(progress)` beside the workers, then `answer` with what it made.
+/// Whether these texts take long.
+bool are_large(const std::vector<std::string>& texts) {
+  constexpr size_t kLarge = 64 << 10;
+  size_t bytes = 0;
+  for (const std::string& text : texts) bytes += text.size();
+  return bytes > kLarge;
+}
+
+/// Runs `compute(progress)` beside the workers, then `answer` with what it made. `field`: the one
+/// that has the texts.
 template <typename Compute, typename Answer>
-void compute_beside(const Call& call, Compute compute, Answer answer) {
-  call.api.blocking().post([exchange = call.exchange, model = call.model, place = take_place(call),
-                            compute = std::move(compute), answer = std::move(answer)]() mutable {
+void compute_beside(const Call& call, bool large, const char* field, Compute compute,
+                    Answer answer) {
+  call.api.blocking(large).post([exchange = call.exchange, model = call.model, field,
+                                 ending = &call.api.ending(), place = take_place(call),
+                                 compute = std::move(compute),
+                                 answer = std::move(answer)]() mutable {
     Api::guard(*exchange, [&] {
-      const auto made = compute([&](double) { return !exchange->closed(); });
+      const auto made = compute([&](double) { return !exchange->closed() && !*ending; });
       place.reset();
       if (exchange->closed()) return;
-      if (!made) must(for_clients(made.error(), model->engine().model().path, model->name()));
+      if (!made && *ending) throw Problem(503, "the server is ending");
+      if (!made) {
+        const Status why = for_clients(made.error(), model->engine().model().path, model->name());
+        const bool too_long = why.code() == StatusCode::does_not_fit;
+        const bool wrong = too_long || why.code() == StatusCode::invalid_argument;
+        throw Problem(http_status(why.code()), why.message(), wrong ? field : "", too_long,
+                      too_long ? "context_length_exceeded" : nullptr);
+      }
       answer(*made);
     });
   });
@@ -73,8 +92,8 @@ int32_t read_dimensions(Fields& fields, const Engine& engine) {
   return static_cast<int32_t>(fields.integer("dimensions", 1, most > 0 ? most : 1).value_or(0));
 }
 
-void embed(const Call& call, std::vector<std::string> texts, const EmbedOptions& options,
-           std::function<void(const Embeddings&)> answer) {
+void embed(const Call& call, const char* field, std::vector<std::string> texts,
+           const EmbedOptions& options, std::function<void(const Embeddings&)> answer) {
   if (!call.model->engine().makes_embeddings()) {
     throw Problem(400,
                   fmt::format("{} generates texts: vectors need a model that is made for them, or "
@@ -83,8 +102,9 @@ void embed(const Call& call, std::vector<std::string> texts, const EmbedOptions&
                   "model");
   }
   const auto count = static_cast<int64_t>(texts.size());
+  const bool large = are_large(texts);
   compute_beside(
-      call,
+      call, large, field,
       [model = call.model, texts = std::move(texts), options](auto progress) {
         EmbedOptions watched = options;
         watched.progress = progress;
@@ -106,8 +126,9 @@ void embed(const Call& call, std::vector<std::string> texts, const EmbedOptions&
 
 void rerank(const Call& call, std::string query, std::vector<std::string> texts,
             const RerankOptions& options, std::function<void(const Ranking&)> answer) {
+  const bool large = are_large(texts);
   compute_beside(
-      call,
+      call, large, "documents",
       [model = call.model, query = std::move(query), texts = std::move(texts),
        options](auto progress) {
         RerankOptions watched = options;
@@ -141,7 +162,7 @@ void embeddings(const Call& call) {
   fields.ignore("user");
   call.api.metrics().count_unknown_fields(fields.unknown());
   embed(
-      call, std::move(texts), options,
+      call, "input", std::move(texts), options,
       [exchange = call.exchange, model, packed = format == "base64"](const Embeddings& made) {
         Json data = Json::array();
         for (size_t i = 0; i + 1 < made.begins.size(); ++i) {

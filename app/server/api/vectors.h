@@ -19,9 +19,10 @@ std::vector<std::string> read_input(Fields& fields, const char* name, const Engi
 int32_t read_dimensions(Fields& fields, const Engine& engine);
 
 /// Computes the vectors and calls `answer`, unless the reader has gone away meanwhile: the
-/// computation then ends after its present step. Throws Problem if the model makes none.
-void embed(const Call& call, std::vector<std::string> texts, const EmbedOptions& options,
-           std::function<void(const Embeddings&)> answer);
+/// computation then ends after its present step. `field`: the one that has the texts. Throws
+/// Problem if the model makes none.
+void embed(const Call& call, const char* field, std::vector<std::string> texts,
+           const EmbedOptions& options, std::function<void(const Embeddings&)> answer);
 /// The same with scores.
 void rerank(const Call& call, std::string query, std::vector<std::string> texts,
             const RerankOptions& options, std::function<void(const Ranking&)> answer);

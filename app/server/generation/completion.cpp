@@ -1,5 +1,7 @@
 #include "server/generation/completion.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <exception>
 
@@ -176,7 +178,14 @@ bool Completion::take_event(size_t at) {
     return true;
   }
   const bool begins = !std::exchange(choice.told, true);
+  values_ += event.log_probabilities.size();
   if (!event.log_probabilities.empty()) choice.tokens.push_back(std::move(event.log_probabilities));
+  if (values_ > request_.most_values) {
+    fail({StatusCode::invalid_argument,
+          fmt::format("the answers have more than {} log-probabilities: ask for fewer, or for a "
+                      "stream, which has no such limit",
+                      request_.most_values)});
+  }
   if (event.token >= 0) ++choice.held_tokens;
   if (!event.finished) {
     if (choice.parser == nullptr) {

@@ -26,6 +26,7 @@ struct CompletionRequest {
   int copies = 1;                             ///< answers to each
   size_t at_once = 1;                         ///< answers that are generated together
   GenerateOptions options;
+  size_t most_values = SIZE_MAX;  ///< log-probabilities of all answers; more of them are an error
   /// Path of the field that options.grammar or options.json_schema is from. Schemas of tools are in
   /// "tools" in any case.
   std::string constraint_field;
@@ -132,6 +133,7 @@ class Completion : public std::enable_shared_from_this<Completion> {
   std::vector<Choice> choices_;
   size_t begun_ = 0;    ///< all before this one have been started
   size_t running_ = 0;  ///< started and not ended
+  size_t values_ = 0;   ///< log-probabilities so far
   CompletionTotals totals_;
   bool failed_ = false;
   bool cancelled_ = false;

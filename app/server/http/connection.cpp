@@ -55,7 +55,7 @@ std::string new_id() {
 }
 
 /// Why a request with these headers is refused, with the status; 0: it is not.
-std::pair<int, const char*> problem_of(const http::request<http::string_body>& message) {
+std::pair<int, const char*> problem_of(const http::request<ArrivingBody>& message) {
   // Two servers could read two different hosts, or bodies, from such a request.
   const size_t hosts = message.count(http::field::host);
   if (hosts > 1 || (hosts == 0 && message.version() >= 11)) {
@@ -357,7 +357,6 @@ void Connection::on_header() {
   if (const auto [status, why] = problem_of(parser_->get()); status != 0) {
     return refuse(status, why);
   }
-  const HttpLimits& limits = shared_.limits;
   const auto length = parser_->content_length();
   const bool has_body = parser_->chunked() || (length && *length > 0);
   if (has_body && shared_.admit && !shared_.admit(request_of_header())) {
@@ -365,10 +364,6 @@ void Connection::on_header() {
     return on_request();
   }
   body_bytes_ = std::make_unique<BodyBytes>(shared_);
-  if (has_body && !body_bytes_->set(length ? static_cast<size_t>(*length) : limits.body_bytes)) {
-    body_bytes_.reset();
-    return refuse(503, "too many requests are being read; try again");
-  }
   read_body();
 }
 
@@ -385,12 +380,27 @@ void Connection::read_body() {
     output_.push_back("HTTP/1.1 100 Continue\r\n\r\n");
     write_output();
   }
+  read_more_body();
+}
+
+void Connection::read_more_body() {
+  if (parser_->is_done()) {
+    request_timer_.cancel();
+    return on_request();
+  }
   with_stream([&](auto& stream) {
-    http::async_read(
+    http::async_read_some(
         stream, buffer_, *parser_, [self = shared_from_this()](error_code failed, size_t) {
           if (self->closed_) return;
+          if (!failed && self->body_bytes_->set(self->parser_->get().body().size())) {
+            return self->read_more_body();
+          }
           self->request_timer_.cancel();
-          if (!failed) return self->on_request();
+          if (!failed) {
+            self->body_bytes_.reset();
+            self->parser_->get().body() = {};
+            return self->refuse(503, "too many requests are being read; try again");
+          }
           if (failed == http::error::body_limit) return self->refuse_body();
           if (self->late_) return self->refuse(408, "the request took too long to arrive");
           if (failed.category() == http::make_error_code(http::error::bad_method).category() &&
@@ -432,7 +442,7 @@ Request Connection::identified(Request request) const {
 void Connection::on_request() {
   stream_.expires_never();
   Request request = identified(request_of_header());
-  http::request<http::string_body> message = parser_->release();
+  http::request<ArrivingBody> message = parser_->release();
   if (!refused_) request.body = std::move(message.body());
   if (body_bytes_ != nullptr) body_bytes_->set(request.body.size());
   if (!message.keep_alive() || shared_.draining || refused_) keep_alive_ = false;

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <atomic>
+#include <boost/asio/buffers_iterator.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/string_body.hpp>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -30,6 +30,34 @@ struct ConnectionShared {
   std::atomic<size_t> connections{0};
   std::atomic<size_t> answers{0};     ///< that something holds
   std::atomic<size_t> body_bytes{0};  ///< of requests that are read or answered
+};
+
+/// A body whose memory grows with what has arrived, whatever length the headers announce.
+struct ArrivingBody {
+  using value_type = std::string;
+
+  class reader {
+   public:
+    template <bool isRequest, typename Fields>
+    reader(boost::beast::http::header<isRequest, Fields>&, value_type& body) : body_(body) {}
+    void init(const boost::optional<uint64_t>&, boost::system::error_code& failed) { failed = {}; }
+    template <typename Buffers>
+    size_t put(const Buffers& buffers, boost::system::error_code& failed) {
+      failed = {};
+      size_t bytes = 0;
+      for (auto at = boost::asio::buffer_sequence_begin(buffers);
+           at != boost::asio::buffer_sequence_end(buffers); ++at) {
+        const boost::asio::const_buffer part = *at;
+        body_.append(static_cast<const char*>(part.data()), part.size());
+        bytes += part.size();
+      }
+      return bytes;
+    }
+    void finish(boost::system::error_code& failed) { failed = {}; }
+
+   private:
+    value_type& body_;
+  };
 };
 
 /// Counts bytes of bodies while it lives.
@@ -67,7 +95,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
  private:
   friend class Answer;
-  using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
+  using Parser = boost::beast::http::request_parser<ArrivingBody>;
 
   /// Calls `use` with the stream that requests are read from.
   template <typename Use>
@@ -83,6 +111,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void read_header();
   void on_header();
   void read_body();
+  /// Reads on until the body is there. What has arrived counts in body_bytes_.
+  void read_more_body();
   /// The request line and the headers of what is being read.
   Request request_of_header() const;
   /// The same, with what else is known of it.

@@ -41,11 +41,7 @@ void map(CheckpointMap& m) {
   m.config.assume("linear_head_dim", m.config.need_int("head_dim", 1, kMaxWidth));
   m.config.assume("num_nextn_predict_layers", m.config.get_int("num_mtp_layers", 0, 0, 64));
   m.begin({.architecture = "bailingmoe3", .rope_base = 6e6, .rope_width = "qk_rope_head_dim"});
-  const std::string scaling = rope_section(m.config);
-  m.config.require(
-      m.config.get_string(scaling + "rope_type",
-                          m.config.get_string(scaling + "type", "default")) == "default",
-      "RoPE scaling");
+  require_plain_rope(m);
   m.config.require(m.config.get_bool("kda_safe_gate", true), "kda_safe_gate false");
   m.config.require(m.config.get_bool("no_kda_lora", true), "no_kda_lora false");
   m.config.require(m.config.get_bool("rope_interleave", true), "rope_interleave false");

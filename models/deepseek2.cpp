@@ -23,7 +23,6 @@ constexpr const char* kGlm = "glm-dsa";
 // Of an index.
 constexpr int64_t kMostChosen = 1 << 16;
 constexpr int64_t kMostHeads = 1 << 16;
-constexpr int64_t kMostKey = 1 << 12;
 
 class LatentModel final : public DecoderModel {
  public:
@@ -114,21 +113,10 @@ class LatentModel final : public DecoderModel {
           r.metadata().source(), info_.architecture, count);
       return;
     }
-    index_.count = static_cast<int32_t>(count);
-    index_.heads = r.need_int("attention.indexer.head_count", 1, kMostHeads);
-    index_.key =
-        r.need_int("attention.indexer.key_length", std::max<int64_t>(block_.rope, 1), kMostKey);
     if (info_.architecture == kGlm) index_.style = op::Rope::Style::interleaved;
-    index_.caches.assign(static_cast<size_t>(params.layers), -1);
-    KvLayerShape shape{1, static_cast<int32_t>(index_.key), static_cast<int32_t>(index_.key)};
-    shape.v_in_k = true;  // there are no values
-    const std::vector<bool> has = index_layers(r);
-    for (int64_t layer = 0; layer < params.layers; ++layer) {
-      if (!has[static_cast<size_t>(layer)]) continue;
-      index_.caches[static_cast<size_t>(layer)] = static_cast<int32_t>(info_.kv_layers.size());
-      shape.layer = static_cast<int32_t>(layer);
-      info_.kv_layers.push_back(shape);
-    }
+    std::vector<bool> has = index_layers(r);
+    has.resize(static_cast<size_t>(params.layers));
+    index_.read(r, has, block_.rope, info_.kv_layers);
     if (index_.caches[0] < 0 || block_.q_latent == 0) {
       r.set_error(error(StatusCode::bad_file,
                         "{}: attention.indexer: expected an index in the first layer and "
@@ -170,15 +158,10 @@ constexpr Checkpoint kFamilies[] = {
 
 /// Which layers have an index: "indexer_types", a pattern of the letters F and S, or every how many
 /// from which one on.
-std::vector<bool> indexed_layers(CheckpointConfig& config, int64_t layers) {
-  std::vector<bool> has;
-  if (const std::vector<std::string>* kinds = config.get_strings("indexer_types")) {
-    for (const std::string& kind : *kinds) {
-      config.require(kind == "full" || kind == "shared", "these indexer_types");
-      has.push_back(kind == "full");
-    }
-  } else if (const std::string letters = config.get_string("index_topk_pattern", "");
-             !letters.empty()) {
+std::vector<bool> with_index(CheckpointConfig& config, int64_t layers) {
+  std::vector<bool> has = indexed_layers(config, layers);
+  if (!has.empty()) return has;
+  if (const std::string letters = config.get_string("index_topk_pattern", ""); !letters.empty()) {
     config.require(letters.find_first_not_of("FS") == std::string::npos, "this index_topk_pattern");
     for (const char letter : letters) has.push_back(letter == 'F');
   } else {
@@ -188,22 +171,8 @@ std::vector<bool> indexed_layers(CheckpointConfig& config, int64_t layers) {
       has.push_back(std::max<int64_t>(i - offset + 1, 0) % period == 0);
     }
   }
-  config.require(std::ssize(has) == layers, "indexer_types for another number of layers");
+  config.require(std::ssize(has) == layers, "an index_topk_pattern for another number of layers");
   return has;
-}
-
-void map_index(CheckpointMap& m, int64_t heads) {
-  m.keys.set_int("attention.indexer.top_k", m.config.get_int("index_topk", 2048, 1, kMostChosen));
-  m.keys.set_int("attention.indexer.head_count",
-                 m.config.get_int("index_n_heads", heads, 1, kMostHeads));
-  m.keys.set_int("attention.indexer.key_length",
-                 m.config.get_int("index_head_dim", 128, 1, kMostKey));
-  const std::vector<bool> has = indexed_layers(m.config, m.layer_count());
-  m.keys.set_flags("attention.indexer.types", has);
-  m.layers({{"self_attn.indexer.wq_b", "indexer.attn_q_b"},
-            {"self_attn.indexer.wk", "indexer.attn_k"},
-            {"self_attn.indexer.k_norm", "indexer.k_norm"},
-            {"self_attn.indexer.weights_proj", "indexer.proj"}});
 }
 
 void map(CheckpointMap& m) {
@@ -225,7 +194,9 @@ void map(CheckpointMap& m) {
   m.feed_forward();
   m.config.assume("routed_scaling_factor", family.scale);
   map_deepseek_experts(m, family.routing);
-  if (family.index_heads > 0) map_index(m, family.index_heads);
+  if (family.index_heads > 0) {
+    map_slot_index(m, family.index_heads, with_index(m.config, m.layer_count()));
+  }
   if (const double beta = m.config.get_float(section + "llama_4_scaling_beta", 0.0); beta != 0) {
     m.keys.set_float("attention.temperature_scale", beta);
     m.keys.set_int("attention.temperature_length",

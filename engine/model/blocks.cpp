@@ -11,10 +11,12 @@ namespace {
 
 /// glu(gate, up), with a limit of min(SiLU(gate), limit) and of up within ±limit. SiLU grows where
 /// it is above 0, so that holding its argument below the one that gives the limit is the same.
-ValueId gated(ModelBuilder& m, const op::Glu& glu, ValueId gate, ValueId up, float limit) {
+/// `before`: the gate itself is held below the limit.
+ValueId gated(ModelBuilder& m, const op::Glu& glu, ValueId gate, ValueId up, float limit,
+              bool before = false) {
   if (limit <= 0) return m.g.add(glu, {gate, up});
   double most = limit;
-  for (int i = 0; i < 60; ++i) {  // Newton's method
+  for (int i = 0; i < 60 && !before; ++i) {  // Newton's method
     const double s = portable::sigmoid(most);
     most += (limit - most * s) / (s * (1 + most * (1 - s)));
   }
@@ -168,7 +170,8 @@ ValueId routed_experts(ModelBuilder& m, ValueId x, ValueId logits, int64_t layer
     gate = linear(x, "ffn_gate_exps", b.width);
     up = linear(x, "ffn_up_exps", b.width);
   }
-  ValueId mixed = linear(gated(m, glu, gate, up, b.limit), "ffn_down_exps", embedding);
+  ValueId mixed =
+      linear(gated(m, glu, gate, up, b.limit, b.limits_gate), "ffn_down_exps", embedding);
   if (!b.weights_input) mixed = m.g.add(op::MoeCombine{}, {mixed, routed[1]});
   m.g.set_unit({UnitKind::feed_forward, static_cast<int32_t>(layer)});
   return mixed;

@@ -87,6 +87,7 @@ struct ExpertsBlock {
   float limit = 0;             ///< of experts, as of feed_forward_block()
   float shared_limit = 0;      ///< of the further feed-forward
   bool weights_input = false;  ///< weights multiply what the one expert takes, not what it makes
+  bool limits_gate = false;    ///< `limit` holds for what goes into the gate's activation
 };
 
 /// What the experts make of x, where the router's logits [experts, 1, rows] are computed elsewhere.

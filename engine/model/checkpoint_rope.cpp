@@ -87,6 +87,13 @@ std::string rope_section(const CheckpointConfig& config) {
   return "rope_scaling.";
 }
 
+void require_plain_rope(CheckpointMap& m) {
+  const std::string section = rope_section(m.config);
+  const std::string type =
+      m.config.get_string(section + "rope_type", m.config.get_string(section + "type", "default"));
+  m.config.require(type == "default", "RoPE scaling");
+}
+
 int64_t map_rope(CheckpointMap& m, const Family& family, int64_t head_dim) {
   const std::string section = rope_section(m.config);
   const auto parameter = [&](const std::string& name, double absent) {

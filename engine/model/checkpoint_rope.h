@@ -14,6 +14,9 @@ std::string rope_section(const CheckpointConfig& config);
 /// head that are rotated, halved; 0 after a failure.
 int64_t map_rope(CheckpointMap& m, const Family& family, int64_t head_dim);
 
+/// Fails unless RoPE is the plain one.
+void require_plain_rope(CheckpointMap& m);
+
 /// Writes LongRoPE's factors (Ding et al. 2024), if the checkpoint has it: for families with
 /// Family::long_rope. Returns whether it has.
 bool map_long_rope(CheckpointMap& m);

@@ -1,6 +1,7 @@
 #include "engine/model/latent_attention.h"
 
 #include <cmath>
+#include <tuple>
 
 namespace infer {
 namespace {
@@ -9,20 +10,6 @@ constexpr int64_t kMostWidth = int64_t{1} << 20;
 /// Epsilon of the norms attn_q_a_norm and attn_kv_a_norm, whatever the file gives for the other
 /// norms: as in transformers. llama.cpp uses the file's for all.
 constexpr float kInnerEps = 1e-6f;
-
-/// The slots that a layer's queries see. `latent`: what queries are projected from.
-ValueId choose(ModelBuilder& m, ValueId x, ValueId latent, int64_t layer, const SlotIndex& index) {
-  const int32_t cache = index.caches[static_cast<size_t>(layer)];
-  if (cache < 0) return m.chosen_slots;
-  const auto name = [&](const char* part) { return block_name(layer, part); };
-  const ValueId q = m.g.split_heads(
-      m.linear(latent, name("indexer.attn_q_b"), index.heads * index.key), index.heads);
-  const ValueId k = m.layer_norm(m.linear(x, name("indexer.attn_k"), index.key),
-                                 name("indexer.k_norm"), kInnerEps);
-  const ValueId weights = m.linear(x, name("indexer.proj"), index.heads);
-  return m.chosen_slots = m.select_slots(m.rope(q, index.style), m.rope(k, index.style), weights,
-                                         {cache, index.count});
-}
 
 }  // namespace
 
@@ -65,7 +52,7 @@ ValueId latent_block(ModelBuilder& m, ValueId x, int64_t layer, const LatentBloc
   if (b.q_latent > 0) {
     q = m.rms_norm(m.linear(x, name("attn_q_a"), b.q_latent), name("attn_q_a_norm.weight"),
                    kInnerEps);
-    if (index != nullptr) chosen = choose(m, x, q, layer, *index);
+    if (index != nullptr) chosen = choose_slots(m, x, q, layer, *index);
     q = m.linear(q, name("attn_q_b"), b.heads * b.key);
   } else {
     q = m.linear(x, name("attn_q"), b.heads * b.key);
@@ -83,6 +70,7 @@ ValueId latent_block(ModelBuilder& m, ValueId x, int64_t layer, const LatentBloc
   if (b.rotate) k_rope = m.rope(k_rope, b.style);
 
   const op::Attention params{cache, b.scale};
+  const ValueId sinks = m.optional_weight(name("attn_sinks.weight"), {b.heads});
   ValueId mixed = kNoValue;
   if (b.absorbed) {
     const ValueId k_b = m.weight(name("attn_k_b.weight"), {b.nope, b.latent, b.heads});
@@ -90,7 +78,7 @@ ValueId latent_block(ModelBuilder& m, ValueId x, int64_t layer, const LatentBloc
     q_nope = m.g.add(op::HeadMatmul{}, {q_nope, k_b});            // [latent, heads, rows]
     const ValueId key = m.g.add(op::Concat{}, {latent, k_rope});  // [latent + rope, 1, rows]
     mixed = m.attention(m.g.add(op::Concat{}, {q_nope, q_rope}), key, m.g.slice(key, 0, b.latent),
-                        params, kNoValue, chosen);
+                        params, sinks, chosen);
     mixed = m.g.add(op::HeadMatmul{}, {m.g.split_heads(mixed, b.heads), v_b});
     mixed = m.g.merge_heads(mixed);
   } else {
@@ -98,7 +86,7 @@ ValueId latent_block(ModelBuilder& m, ValueId x, int64_t layer, const LatentBloc
         m.g.split_heads(m.linear(latent, name("attn_kv_b"), b.heads * (b.nope + b.value)), b.heads);
     const ValueId key = m.g.add(op::Concat{}, {m.g.slice(both, 0, b.nope), k_rope});
     mixed = m.attention(m.g.add(op::Concat{}, {q_nope, q_rope}), key,
-                        m.g.slice(both, b.nope, b.value), params, kNoValue, chosen);
+                        m.g.slice(both, b.nope, b.value), params, sinks, chosen);
   }
   if (b.gate != AttentionBlock::Gate::none) {
     const bool each = b.gate == AttentionBlock::Gate::of_heads;
@@ -108,7 +96,7 @@ ValueId latent_block(ModelBuilder& m, ValueId x, int64_t layer, const LatentBloc
   return m.linear(mixed, name("attn_output"), embedding);
 }
 
-void map_latent(CheckpointMap& m, bool apart) {
+void map_latent(CheckpointMap& m, bool apart, bool halves) {
   const int64_t latent = m.config.need_int("kv_lora_rank", 1, kMostWidth);
   const int64_t nope = m.config.need_int("qk_nope_head_dim", 1, kMostWidth);
   const int64_t rope = m.config.need_int("qk_rope_head_dim", 1, kMostWidth);
@@ -131,11 +119,22 @@ void map_latent(CheckpointMap& m, bool apart) {
   }
   m.layers({{"self_attn.q_a_proj", "attn_q_a"},
             {"self_attn.q_a_layernorm", "attn_q_a_norm"},
-            {"self_attn.q_b_proj", "attn_q_b"},
-            {"self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa"},
             {"self_attn.kv_a_layernorm", "attn_kv_a_norm"},
-            {"self_attn.q_proj", "attn_q"},
             {"self_attn.o_proj", "attn_output"}});
+  if (halves) {
+    for (int64_t i = 0; i < m.layer_count(); ++i) {
+      for (const auto& [from, to, rows, heads] :
+           {std::tuple{"q_b_proj", "attn_q_b", nope + rope, m.head_count()},
+            {"q_proj", "attn_q", nope + rope, m.head_count()},
+            {"kv_a_proj_with_mqa", "attn_kv_a_mqa", latent + rope, int64_t{1}}}) {
+        put_turned(m, layer_name(i, "self_attn.") + from, block_name(i, to), rows, heads, rope);
+      }
+    }
+  } else {
+    m.layers({{"self_attn.q_b_proj", "attn_q_b"},
+              {"self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa"},
+              {"self_attn.q_proj", "attn_q"}});
+  }
   if (!apart) return m.layers({{"self_attn.kv_b_proj", "attn_kv_b"}});
   for (int64_t i = 0; i < m.layer_count(); ++i) {
     const std::string both_name = layer_name(i, "self_attn.kv_b_proj.weight");

@@ -13,6 +13,7 @@
 #include "engine/model/builder.h"
 #include "engine/model/checkpoint.h"
 #include "engine/model/hparams.h"
+#include "engine/model/slot_index.h"
 
 namespace infer {
 
@@ -40,23 +41,14 @@ struct LatentBlock {
   void set_caches(std::vector<KvLayerShape>& layers) const;
 };
 
-/// What chooses the tokens that queries see ("lightning indexer": DeepSeek-V3.2): small queries and
-/// keys of their own, "indexer.…". Layers without one take what the last layer before has chosen.
-struct SlotIndex {
-  int64_t heads = 1;
-  int64_t key = 1;  ///< elements of a key
-  int32_t count = 1;
-  op::Rope::Style style = op::Rope::Style::half_split;
-  std::vector<int32_t> caches;  ///< by layer: index in ModelInfo::kv_layers; −1: none
-};
-
 /// x [embedding, 1, rows] → the same shape. `cache`: index in ModelInfo::kv_layers. `index`: null
-/// where queries see all tokens.
+/// where queries see all tokens. With the layer's "attn_sinks" where present.
 ValueId latent_block(ModelBuilder& m, ValueId x, int64_t layer, const LatentBlock& block,
                      int32_t cache, const SlotIndex* index = nullptr);
 
 /// The keys of a checkpoint's latent attention, and its tensors in every layer that has them: keys
-/// and values of every head apart, and the keys transposed; not `apart`: as one matrix.
-void map_latent(CheckpointMap& m, bool apart = true);
+/// and values of every head apart, and the keys transposed; not `apart`: as one matrix. `halves`:
+/// rows that RoPE turns together lie half of the turned ones apart in the checkpoint.
+void map_latent(CheckpointMap& m, bool apart = true, bool halves = false);
 
 }  // namespace infer

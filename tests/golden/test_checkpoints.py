@@ -340,6 +340,7 @@ def test_a_shard_that_is_not_there(tmp_path):
 
 @pytest.mark.parametrize("name", [name for name in NAMES
                                   if name not in ("qwen3moe-mixed", "deepseek-v32", "glm-dsa",
+                                                  "hy_v4", "hy_v4-full",
                                                   "mimo2", "muse-glimmer", "olmo3-llama3",
                                                   "bitnet")])
 def test_names_are_those_of_llama_cpp(name, tmp_path):

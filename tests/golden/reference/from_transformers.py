@@ -52,6 +52,10 @@ MINIMAX = {"hidden_size": 24, "intermediate_size": 14, "num_hidden_layers": 3,
            "num_attention_heads": 4, "num_key_value_heads": 2, "num_local_experts": 5,
            "max_position_embeddings": 256, "block_size": 16}
 
+HUNYUAN4 = LATENT | {"q_lora_rank": 14, "index_topk": 9, "index_head_dim": 16, "index_n_heads": 7,
+                     "indexer_types": ["full", "shared", "full"], "hc_mult": 3, "swiglu_limit": 0.5,
+                     "max_position_embeddings": 256}
+
 # name → (configuration class, architecture's name in GGUF, arguments)
 MODELS = {
     "llama-yarn": ("LlamaConfig", "llama", DENSE | {"rope_parameters": {
@@ -256,6 +260,11 @@ CHECKPOINTS = {
         "num_attention_heads": 6, "num_key_value_heads": 3, "head_dim": 10,
         "layer_types": ["linear_attention", "full_attention", "linear_attention"],
         "full_attn_alpha_factor": 1.7, "linear_attn_alpha_factor": 1.7, "mlp_alpha_factor": 1.7}),
+    "hy_v4": ("HYV4Config", "hy_v4", HUNYUAN4),
+    "hy_v4-full": ("HYV4Config", "hy_v4", HUNYUAN4 | {
+        "swiglu_limit": 50.0, "n_shared_experts": 2, "hc_magnitude": 1.3, "hc_eps": 1e-2,
+        "index_topk": 48,
+        "indexer_types": ["full"] * 3, "mlp_layer_types": ["dense", "dense", "sparse"]}),
     "qwen4exp": ("Qwen4ExpTextConfig", "qwen4exp", {
         "eos_token_id": [25, 2], "hidden_size": 24, "num_hidden_layers": 5,
         "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 12, "max_position_embeddings": 256,

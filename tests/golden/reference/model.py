@@ -7,15 +7,15 @@ llama.cpp's converter.
 
 import numpy as np
 
-from . import gemma3n, gemma4, gguf, qwen4exp, recurrent
+from . import gemma3n, gemma4, gguf, hy_v4, qwen4exp, recurrent
 from .layers import (attention, choose, geglu, gelu, gelu_tanh, inverse_frequencies, layer_norm, rms_norm, rotate, route,
                      sigmoid, silu, sparse_mix, swiglu, swiglu_oai, xielu, yarn_frequencies, yarn_magnitude)
 
 # Architectures whose converter permutes q and k (or whose RoPE pairs neighbours anyway).
 DEEPSEEK = {"deepseek2", "deepseek32", "glm-dsa", "mistral4"}
-LATENT = DEEPSEEK | {"minicpm3"}
+LATENT = DEEPSEEK | {"minicpm3", "hy_v4"}
 INNER_EPS = 1e-6  # of their norms q_a and kv_a
-INTERLEAVED = DEEPSEEK | {"bailingmoe3", "llama", "olmo", "smollm3", "granite", "granitemoe", "glm4", "command-r",
+INTERLEAVED = DEEPSEEK | {"bailingmoe3", "hy_v4", "llama", "olmo", "smollm3", "granite", "granitemoe", "glm4", "command-r",
                "cohere2", "ernie4_5", "ernie4_5-moe", "mistral3",
                "llama4", "arcee", "muse-glimmer", "internlm2", "minicpm", "deepseek", "chatglm", "cohere2moe"}
 # Architectures with an RMSNorm on every head of queries and keys.
@@ -25,7 +25,7 @@ HEAD_NORMS = {"qwen3", "qwen3moe", "qwen3vl", "gemma3", "apertus", "glm4moe", "e
 PARALLEL = {"command-r", "cohere2", "cohere2moe", "phi2"}
 LAYER_NORMS = PARALLEL | {"starcoder2", "stablelm", "phimoe", "nemotron", "gptneox", "falcon", "olmo", "gpt2"}
 # Architectures with limits on what SwiGLU multiplies, in some layers.
-LIMITED = {"step35", "bailingmoe3"}
+LIMITED = {"step35", "bailingmoe3", "hy_v4"}
 # Feed-forwards without a gate.
 ACTIVATIONS = {"starcoder2": gelu_tanh, "phi2": gelu_tanh, "gpt2": gelu_tanh, "gptneox": gelu, "falcon": gelu,
                "arcee": lambda x: np.maximum(x, 0) ** 2, "nemotron": lambda x: np.maximum(x, 0) ** 2}
@@ -225,7 +225,8 @@ class Model:
         stretched = self.key("rope.scaling.type", "none") == "yarn"
         magnitude = yarn_magnitude(self.key("rope.scaling.factor", 1.0) if stretched else 1.0,
                                    self.yarn_multiplier())
-        mixed = attention(q, k, v, magnitude ** 2 / np.sqrt(q.shape[2]), chosen=chosen)
+        mixed = attention(q, k, v, magnitude ** 2 / np.sqrt(q.shape[2]), chosen=chosen,
+                          sinks=self.tensors.get(b + "attn_sinks.weight"))
         return self.linear(self.gate_heads(mixed, x, b), b + "attn_output")
 
     def gate_heads(self, mixed, x, b):
@@ -245,10 +246,13 @@ class Model:
         q = self.linear(latent, b + "attn_q_b").reshape(
             len(x), self.key("attention.indexer.head_count"), -1)
         k = layer_norm(self.linear(x, b + "attn_k"), self.tensors[b + "k_norm.weight"],
-                       INNER_EPS) + self.tensors[b + "k_norm.bias"]
+                       self.eps if self.arch == "hy_v4" else INNER_EPS) + self.tensors[b + "k_norm.bias"]
         frequencies, magnitude = self.rotation(layer)
-        neighbours = self.arch == "glm-dsa"
-        q, k = (rotate(heads, frequencies, neighbours, magnitude) for heads in (q, k[:, None]))
+        neighbours = self.arch in ("glm-dsa", "hy_v4")
+        still = q.shape[2] - self.rope_dims if self.arch == "hy_v4" else 0  # the rest is turned
+        q, k = (np.concatenate([heads[..., :still], rotate(heads[..., still:], frequencies, neighbours,
+                                                           magnitude)], axis=-1)
+                for heads in (q, k[:, None]))
         self.last_chosen = choose(q, k[:, 0], self.linear(x, b + "proj"), count)
         return self.last_chosen
 
@@ -279,6 +283,8 @@ class Model:
         """kind: exp of routed experts, shexp of all else."""
         limits = self.key(f"swiglu_clamp_{kind}", []) if self.arch in LIMITED else []
         limit = limits[layer] if limits else 0
+        if limit and self.arch == "hy_v4":  # what goes into SiLU
+            return silu(np.minimum(gate, limit)) * np.clip(up, -limit, limit)
         if limit:
             return np.minimum(silu(gate), limit) * np.clip(up, -limit, limit)
         return self.activation()(gate, up)
@@ -299,7 +305,7 @@ class Model:
             return settings | {"gating": "softmax_of_chosen"}
         if self.arch not in DEEPSEEK | {"glm4moe", "minimax-m2", "mimo2", "dots1", "afmoe",
                                          "exaone-moe", "bailingmoe2", "step35", "cohere2moe",
-                                         "bailingmoe3", "hy_v3"}:
+                                         "bailingmoe3", "hy_v3", "hy_v4"}:
             return settings | {"gating": "softmax",
                                "normalise": self.arch not in ("qwen2moe", "olmoe", "deepseek"),
                                "bias": self.choice_bias(layer)}
@@ -397,7 +403,7 @@ class Model:
 
     def logits(self, tokens):
         """(len(tokens), vocabulary)."""
-        own = {"gemma3n": gemma3n, "gemma4": gemma4, "qwen4exp": qwen4exp}
+        own = {"gemma3n": gemma3n, "gemma4": gemma4, "qwen4exp": qwen4exp, "hy_v4": hy_v4}
         if self.arch in own:
             return own[self.arch].logits(self, tokens)
         if self.arch in recurrent.FAMILIES:

@@ -1,0 +1,52 @@
+"""Tiny models whose residual has several streams, for make_golden.py."""
+
+from .builder import Builder
+from .make_experts import shared_experts
+from .make_recurrent import latent_attention, latent_keys
+
+
+def hyper_connection(m, name, streams, parts):
+    m.matrix(name + "_fn", parts * streams, streams * m.width, gain=1.5)
+    m.tensors[name + "_base.weight"] = m.rng.normal(-0.5, 0.7, parts * streams)
+    m.tensors[name + "_scale.weight"] = m.rng.uniform(0.4, 1.3, parts)
+
+
+def slot_index(m, layer, heads, key, rank):
+    b = f"blk.{layer}.indexer."
+    m.matrix(b + "attn_q_b", heads * key, rank, gain=1.5)
+    m.matrix(b + "attn_k", key, m.width, gain=1.5)
+    m.norm(b + "k_norm", key)
+    m.bias(b + "k_norm", key)
+    m.matrix(b + "proj", heads, m.width, gain=1.5)
+
+
+def hy_v4(name):
+    arch, streams, rank = "hy_v4", 3, 16
+    sizes = (14, 6, 8, 12)
+    m = Builder(name, arch, 30, 4, 3, 1, 20, feed_forward_length=38, rope__freq_base=5000.0,
+                attention__q_lora_rank=rank, expert_count=6, expert_used_count=2,
+                expert_shared_count=2, expert_feed_forward_length=14, expert_gating_func=2,
+                expert_weights_norm=True, expert_weights_scale=1.7, leading_dense_block_count=1,
+                swiglu_clamp_exp=[0.4] * 4, hyper_connection__count=streams,
+                hyper_connection__epsilon=1e-3, hyper_connection__magnitude=1.6,
+                attention__indexer__top_k=9, attention__indexer__head_count=5,
+                attention__indexer__key_length=11,
+                attention__indexer__types=[True, True, False, True])
+    latent_keys(m, *sizes)
+    m.embedding()
+    for layer in range(m.layers):
+        b = f"blk.{layer}."
+        for part in ("attn", "ffn"):
+            hyper_connection(m, f"{b}hc_{part}", streams, 2)
+        m.norm(b + "attn_norm", m.width)
+        latent_attention(m, layer, *sizes)
+        m.matrix(b + "attn_gate", m.heads * sizes[3], m.width, gain=1.5)
+        m.tensors[b + "attn_sinks.weight"] = m.rng.normal(0, 1, m.heads)
+        if layer != 2:
+            slot_index(m, layer, 5, 11, rank)
+        if layer == 0:
+            m.feed_forward(layer, 38)
+        else:
+            shared_experts(m, layer, 6, 14, 2)
+    hyper_connection(m, "output_hc", streams, 1)
+    return m

@@ -415,6 +415,17 @@ TEST_CASE("forms with tags around sections") {
              "Zürich</arg_value>\n<arg_key>days</arg_key>\n<arg_value>3</arg_value>\n</tool_call></"
              "tool_calls>"),
         "", "", std::string(kWeather));
+  constexpr std::string_view kHunyuan3 = "{% set HYTK = ':opensource' %} <tool_calls{}> <think{}>";
+  check(read(kHunyuan3, "hm</think:opensource>Done.",
+             "<｜hy_Assistant:opensource｜><think:opensource>"),
+        "hm", "Done.", "");
+  check(read(kHunyuan3,
+             "<tool_calls:opensource>\n<tool_call:opensource>get_weather<tool_sep:opensource>\n"
+             "<arg_key:opensource>city</arg_key:opensource>\n<arg_value:opensource>Zürich"
+             "</arg_value:opensource>\n<arg_key:opensource>days</arg_key:opensource>\n"
+             "<arg_value:opensource>3</arg_value:opensource>\n</tool_call:opensource>\n"
+             "</tool_calls:opensource>"),
+        "", "", std::string(kWeather));
   check(read("<tool_calls> Here are my reasoning steps: [BEGIN FINAL RESPONSE]",
              "hm\n[BEGIN FINAL RESPONSE]\nI look.\n<tool_calls>[{\"name\": \"f\", \"arguments\": "
              "{}}]</tool_calls>",

@@ -55,6 +55,8 @@ Calls dsml(std::string_view text, const DeclaredTools& tools);
 Calls invoke_tags(std::string_view text, const DeclaredTools& tools);
 /// `<tool_call>NAME`, then JSON in a code block or `<tool_sep>` and tags of arguments.
 Calls hunyuan(std::string_view text, const DeclaredTools& tools);
+/// The same with `:opensource` at the end of each tag's name.
+Calls hunyuan_v3(std::string_view text, const DeclaredTools& tools);
 /// `<server_name>…</server_name><tool_name>NAME</tool_name><arguments>JSON</arguments>`.
 Calls mcp(std::string_view text, const DeclaredTools& tools);
 

@@ -76,6 +76,10 @@ constexpr OutputFormat kFormats[] = {
      {"<tool_calls>", "<tool_call>"},
      {{"<tool_calls>", "</tool_calls>", calls::hunyuan}},
      {"<answer>", "</answer>"}},
+    // The template puts the names of tags together.
+    {"hunyuan-v3",
+     {"':opensource'", "<tool_calls{}>"},
+     {{"<tool_calls:opensource>", "</tool_calls:opensource>", calls::hunyuan_v3}}},
     {"glm", {"<tool_call>", "<arg_key>"}, {{"<tool_call>", "</tool_call>", calls::argument_tags}}},
     {"qwen-xml",
      {"<tool_call>", "<function="},
@@ -130,6 +134,7 @@ constexpr ReasoningMarks kReasoning[] = {
     {"<|inner_prefix|>", "<|inner_suffix|>"},
     {"<|channel>thought", "<channel|>"},
     {"Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]"},
+    {"<think:opensource>", "</think:opensource>", "<think{}>"},
     {"<think>", "</think>"},
 };
 
@@ -145,7 +150,8 @@ const OutputFormat& find_output_format(std::string_view template_source) {
 
 const ReasoningMarks* find_reasoning(std::string_view template_source) {
   const auto* found = std::ranges::find_if(kReasoning, [&](const ReasoningMarks& marks) {
-    return template_source.find(marks.open) != std::string_view::npos ||
+    return template_source.find(marks.shown.empty() ? marks.open : marks.shown) !=
+               std::string_view::npos ||
            template_source.find(marks.close) != std::string_view::npos;
   });
   return found == std::end(kReasoning) ? nullptr : found;

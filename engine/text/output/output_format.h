@@ -48,6 +48,7 @@ struct OutputFormat {
 struct ReasoningMarks {
   std::string_view open;
   std::string_view close;
+  std::string_view shown{};  ///< how the template's source has `open`; empty: as it is
 };
 
 /// Constants of the library.

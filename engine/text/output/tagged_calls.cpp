@@ -12,14 +12,14 @@ Json tagged_value(std::string_view text, unsigned types) {
   return typed_value(text, types);
 }
 
-/// Pairs of <arg_key> and <arg_value>, to the end of the text.
+/// Pairs of <arg_key> and <arg_value>, to the end of the text. `ending`: of the names of all tags.
 std::optional<Json> take_arguments(std::string_view text, const DeclaredTools& tools,
-                                   std::string_view function) {
+                                   std::string_view function, const std::string& ending = "") {
   Json arguments = Json::object();
-  while (take(text, "<arg_key>")) {
-    const auto key = take_until(text, "</arg_key>");
-    if (!key || !take(text, "<arg_value>")) return std::nullopt;
-    const auto value = take_until(text, "</arg_value>");
+  while (take(text, "<arg_key" + ending + ">")) {
+    const auto key = take_until(text, "</arg_key" + ending + ">");
+    if (!key || !take(text, "<arg_value" + ending + ">")) return std::nullopt;
+    const auto value = take_until(text, "</arg_value" + ending + ">");
     if (!value) return std::nullopt;
     const std::string_view name = trimmed(*key);
     arguments[std::string(name)] = typed_value(*value, tools.types(function, name));
@@ -35,6 +35,25 @@ std::string_view without_fence(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_of("\n{"), text.size()));
   if (text.ends_with("```")) text.remove_suffix(3);
   return trimmed(text);
+}
+
+Calls hunyuan_of(const std::string& ending, std::string_view text, const DeclaredTools& tools) {
+  std::vector<ToolCall> calls;
+  while (take(text, "<tool_call" + ending + ">")) {
+    auto call = take_until(text, "</tool_call" + ending + ">");
+    if (!call) return std::nullopt;
+    const size_t end = std::min(call->find_first_of("<\n`{"), call->size());
+    const std::string_view name = trimmed(call->substr(0, end));
+    call->remove_prefix(end);
+    take(*call, "<tool_sep" + ending + ">");
+    std::string arguments(without_fence(*call));
+    if (const auto tagged = take_arguments(*call, tools, name, ending)) {
+      arguments = write_json(*tagged);
+    }
+    if (name.empty() || !is_json(arguments)) return std::nullopt;
+    calls.push_back({"", std::string(name), std::move(arguments)});
+  }
+  return all_read(std::move(calls), text);
 }
 
 }  // namespace
@@ -118,20 +137,11 @@ Calls invoke_tags(std::string_view text, const DeclaredTools& tools) {
 }
 
 Calls hunyuan(std::string_view text, const DeclaredTools& tools) {
-  std::vector<ToolCall> calls;
-  while (take(text, "<tool_call>")) {
-    auto call = take_until(text, "</tool_call>");
-    if (!call) return std::nullopt;
-    const size_t end = std::min(call->find_first_of("<\n`{"), call->size());
-    const std::string_view name = trimmed(call->substr(0, end));
-    call->remove_prefix(end);
-    take(*call, "<tool_sep>");
-    std::string arguments(without_fence(*call));
-    if (const auto tagged = take_arguments(*call, tools, name)) arguments = write_json(*tagged);
-    if (name.empty() || !is_json(arguments)) return std::nullopt;
-    calls.push_back({"", std::string(name), std::move(arguments)});
-  }
-  return all_read(std::move(calls), text);
+  return hunyuan_of("", text, tools);
+}
+
+Calls hunyuan_v3(std::string_view text, const DeclaredTools& tools) {
+  return hunyuan_of(":opensource", text, tools);
 }
 
 Calls mcp(std::string_view text, const DeclaredTools& /*tools*/) {

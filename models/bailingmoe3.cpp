@@ -1,6 +1,9 @@
 // Ling 3.0 and Ring 3.0: the last of every few layers has multi-head latent attention, with a gate
 // for each head, the others Kimi delta attention, whose decays have a bound; experts as in DeepSeek
 // V3, with leading layers that have none. Ling Team 2026.
+#include <algorithm>
+#include <utility>
+
 #include "engine/model/checkpoint.h"
 #include "engine/model/checkpoint_experts.h"
 #include "engine/model/checkpoint_rope.h"
@@ -78,8 +81,11 @@ void map(CheckpointMap& m) {
   for (const auto& [from, to] : {std::pair{"expert_swiglu_limit_list", "swiglu_clamp_exp"},
                                  {"share_expert_swiglu_limit_list", "swiglu_clamp_shexp"}}) {
     std::vector<float> limits = m.config.get_floats(from);
-    if (limits.empty()) continue;
     limits.resize(static_cast<size_t>(m.layer_count()), 0.0f);
+    for (size_t i = 0; i < limits.size(); ++i) {  // lists with null are read by element
+      limits[i] = static_cast<float>(m.config.get_float(fmt::format("{}.{}", from, i), limits[i]));
+    }
+    if (std::ranges::all_of(limits, [](float limit) { return limit == 0; })) continue;
     m.keys.set_floats(to, std::move(limits));
   }
 }

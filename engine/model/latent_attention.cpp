@@ -7,9 +7,6 @@ namespace infer {
 namespace {
 
 constexpr int64_t kMostWidth = int64_t{1} << 20;
-/// Epsilon of the norms attn_q_a_norm and attn_kv_a_norm, whatever the file gives for the other
-/// norms: as in transformers. llama.cpp uses the file's for all.
-constexpr float kInnerEps = 1e-6f;
 
 }  // namespace
 
@@ -30,17 +27,19 @@ LatentBlock::LatentBlock(HparamReader& r, const DecoderParams& params, int64_t l
                     r.metadata().source(), rope, key));
 }
 
-void LatentBlock::set_caches(std::vector<KvLayerShape>& layers) const {
+void LatentBlock::set_cache(KvLayerShape& layer) const {
   KvLayerShape shape{static_cast<int32_t>(heads), static_cast<int32_t>(key),
                      static_cast<int32_t>(value)};
   if (absorbed) {
     shape = {1, static_cast<int32_t>(latent + rope), static_cast<int32_t>(latent)};
     shape.v_in_k = true;
   }
-  for (KvLayerShape& layer : layers) {
-    shape.layer = layer.layer;
-    layer = shape;
-  }
+  shape.layer = layer.layer;
+  layer = shape;
+}
+
+void LatentBlock::set_caches(std::vector<KvLayerShape>& layers) const {
+  for (KvLayerShape& layer : layers) set_cache(layer);
 }
 
 ValueId latent_block(ModelBuilder& m, ValueId x, int64_t layer, const LatentBlock& b, int32_t cache,
@@ -51,7 +50,7 @@ ValueId latent_block(ModelBuilder& m, ValueId x, int64_t layer, const LatentBloc
   ValueId chosen = kNoValue;
   if (b.q_latent > 0) {
     q = m.rms_norm(m.linear(x, name("attn_q_a"), b.q_latent), name("attn_q_a_norm.weight"),
-                   kInnerEps);
+                   b.inner_eps);
     if (index != nullptr) chosen = choose_slots(m, x, q, layer, *index);
     q = m.linear(q, name("attn_q_b"), b.heads * b.key);
   } else {
@@ -65,11 +64,14 @@ ValueId latent_block(ModelBuilder& m, ValueId x, int64_t layer, const LatentBloc
 
   const ValueId kv = m.linear(x, name("attn_kv_a_mqa"), b.latent + b.rope);
   const ValueId latent =
-      m.rms_norm(m.g.slice(kv, 0, b.latent), name("attn_kv_a_norm.weight"), kInnerEps);
+      m.rms_norm(m.g.slice(kv, 0, b.latent), name("attn_kv_a_norm.weight"), b.inner_eps);
   ValueId k_rope = m.g.slice(kv, b.latent, b.rope);
-  if (b.rotate) k_rope = m.rope(k_rope, b.style);
+  if (const std::string norm = name("attn_k_norm.weight"); m.has(norm)) {
+    k_rope = m.rms_norm(k_rope, norm, b.inner_eps);
+  }
+  if (b.rotate) k_rope = m.rope(k_rope, b.style, b.keys_rope);
 
-  const op::Attention params{cache, b.scale};
+  const op::Attention params{cache, b.scale, 0.0f, b.window};
   const ValueId sinks = m.optional_weight(name("attn_sinks.weight"), {b.heads});
   ValueId mixed = kNoValue;
   if (b.absorbed) {

@@ -31,18 +31,26 @@ struct LatentBlock {
   bool rotate = true;  ///< RoPE on the shared part and that of queries
   /// "attn_gate", of each head or of each element that it makes.
   AttentionBlock::Gate gate = AttentionBlock::Gate::none;
+  int32_t keys_rope = 0;  ///< which of the model's RoPE kinds turns keys
+  int32_t window = 0;     ///< op::Attention
+  /// Epsilon of the norms attn_q_a_norm and attn_kv_a_norm, whatever the file gives for the other
+  /// norms: as in transformers. llama.cpp uses the file's for all.
+  float inner_eps = 1e-6f;
   int32_t turned = 0;  ///< which of the model's RoPE kinds turns queries
   int32_t still = -1;  ///< which one scales the rest of them by their position; −1: none
 
   /// Reads its keys. `layer`: one that has it. Failures stay in the reader.
   LatentBlock(HparamReader& reader, const DecoderParams& params, int64_t layer);
 
-  /// Sets what layers cache. They keep their numbers.
+  /// Sets what a layer caches. It keeps its number.
+  void set_cache(KvLayerShape& layer) const;
+  /// The same of all.
   void set_caches(std::vector<KvLayerShape>& layers) const;
 };
 
 /// x [embedding, 1, rows] → the same shape. `cache`: index in ModelInfo::kv_layers. `index`: null
-/// where queries see all tokens. With the layer's "attn_sinks" where present.
+/// where queries see all tokens. With the layer's "attn_sinks"
+/// and "attn_k_norm", of the part of keys that RoPE turns, where present.
 ValueId latent_block(ModelBuilder& m, ValueId x, int64_t layer, const LatentBlock& block,
                      int32_t cache, const SlotIndex* index = nullptr);
 

@@ -187,7 +187,7 @@ def before_version_5(config):
 # Muse Glimmer and a base for layers with a window came with version 5, Kimi Linear, GPT-2 and Mamba-2
 # have no RoPE, and Step 3.5 had another form before: test_step_checkpoints.py.
 @pytest.mark.parametrize("name", [name for name in NAMES
-                                  if name not in ("muse-glimmer", "olmo3-llama3", "kimi-linear",
+                                  if name not in ("muse-glimmer", "olmo3-llama3", "kimi-linear", "dots3note",
                                                   "gpt2", "gpt2-untied", "mamba2", "mamba2-groups",
                                                   "step35")])
 def test_configurations_of_transformers_4(name, tmp_path):
@@ -340,7 +340,7 @@ def test_a_shard_that_is_not_there(tmp_path):
 
 @pytest.mark.parametrize("name", [name for name in NAMES
                                   if name not in ("qwen3moe-mixed", "deepseek-v32", "glm-dsa",
-                                                  "hy_v4", "hy_v4-full",
+                                                  "hy_v4", "hy_v4-full", "dots3note",
                                                   "mimo2", "muse-glimmer", "olmo3-llama3",
                                                   "bitnet")])
 def test_names_are_those_of_llama_cpp(name, tmp_path):

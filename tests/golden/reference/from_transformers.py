@@ -265,6 +265,15 @@ CHECKPOINTS = {
         "swiglu_limit": 50.0, "n_shared_experts": 2, "hc_magnitude": 1.3, "hc_eps": 1e-2,
         "index_topk": 48,
         "indexer_types": ["full"] * 3, "mlp_layer_types": ["dense", "dense", "sparse"]}),
+    "dots3note": ("Dots3NoteTextConfig", "dots3note", LATENT | {
+        "num_hidden_layers": 4, "q_lora_rank": 14, "head_dim": 18, "n_shared_experts": 2,
+        "shared_experts_intermediate_size": 10, "index_topk": 9, "index_head_dim": 16,
+        "index_n_heads": 7, "sliding_window": 7, "max_position_embeddings": 256,
+        "layer_types": ["indexed_attention", "sliding_attention", "sliding_attention",
+                        "indexed_attention"],
+        "swa_num_attention_heads": 3, "swa_num_key_value_heads": 3, "swa_q_lora_rank": 14,
+        "swa_kv_lora_rank": 20, "swa_head_dim": 14, "swa_qk_nope_head_dim": 6, "swa_v_head_dim": 10,
+        "rope_theta": 8e4, "swa_rope_theta": 5e2}),
     "qwen4exp": ("Qwen4ExpTextConfig", "qwen4exp", {
         "eos_token_id": [25, 2], "hidden_size": 24, "num_hidden_layers": 5,
         "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 12, "max_position_embeddings": 256,

@@ -20,7 +20,7 @@ from .make_layer_norms import falcon, gpt2, gptneox, nemotron, phi2, phimoe, sta
 from .make_plain import bitnet, chatglm, deepseek, exaone, minicpm, minicpm3, olmo, plain_layers
 from .make_recurrent import (bailingmoe3, falcon_h1, granitehybrid, kimi_linear, lfm2, mamba2_alone,
                              minimax_01, nemotron_h, qwen35, qwen4exp)
-from .make_streams import hy_v4
+from .make_streams import dots3note, hy_v4
 from .model import Model
 
 
@@ -649,7 +649,7 @@ MODELS = {
     "kimi-linear-f32": kimi_linear,
     "bailingmoe3-f32": bailingmoe3, "bailingmoe3-narrow-f32": bailingmoe3,
     "minimax-01-f32": minimax_01,
-    "hy_v4-f32": hy_v4,
+    "hy_v4-f32": hy_v4, "dots3note-f32": dots3note,
     "qwen4exp-f32": qwen4exp,
 }
 

@@ -1,4 +1,4 @@
-"""Tiny models whose residual has several streams, for make_golden.py."""
+"""Tiny models of latent attention that came after DeepSeek's, for make_golden.py."""
 
 from .builder import Builder
 from .make_experts import shared_experts
@@ -49,4 +49,39 @@ def hy_v4(name):
         else:
             shared_experts(m, layer, 6, 14, 2)
     hyper_connection(m, "output_hc", streams, 1)
+    return m
+
+
+def dots3note(name):
+    arch, rank = "dots3note", 16
+    full, sliding = (14, 6, 8, 12), (10, 6, 6, 9)  # latent, rope, nope, value
+    m = Builder(name, arch, 30, 4, 3, 1, 20, feed_forward_length=38, rope__freq_base=5000.0,
+                rope__freq_base_swa=300.0, attention__q_lora_rank=rank, expert_count=6,
+                attention__layer_norm_rms_epsilon=1e-3, expert_used_count=2, expert_shared_count=1,
+                expert_feed_forward_length=14, expert_gating_func=2, expert_weights_norm=True,
+                expert_weights_scale=1.7, leading_dense_block_count=1,
+                attention__sliding_window=7, attention__kv_lora_rank_swa=10,
+                attention__sliding_window_pattern=[False, True, True, False],
+                attention__key_length_swa=16, attention__value_length_swa=10,
+                attention__key_length_mla_swa=12, attention__value_length_mla_swa=9,
+                attention__indexer__top_k=9, attention__indexer__head_count=5,
+                attention__indexer__key_length=11,
+                attention__indexer__types=[True, False, False, True])
+    m.metadata[f"{arch}.attention.head_count"] = [3, 4, 4, 3]
+    latent_keys(m, *full)
+    m.embedding()
+    for layer in range(m.layers):
+        b = f"blk.{layer}."
+        slides = layer in (1, 2)
+        m.heads = 4 if slides else 3
+        m.norm(b + "attn_norm", m.width)
+        latent_attention(m, layer, *(sliding if slides else full))
+        m.norm(b + "attn_k_norm", 6)
+        m.matrix(b + "attn_gate", m.heads, m.width, gain=2.0)
+        if not slides:
+            slot_index(m, layer, 5, 11, rank)
+        if layer == 0:
+            m.feed_forward(layer, 38)
+        else:
+            shared_experts(m, layer, 6, 14, 1)
     return m

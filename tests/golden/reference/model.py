@@ -13,9 +13,9 @@ from .layers import (attention, choose, geglu, gelu, gelu_tanh, inverse_frequenc
 
 # Architectures whose converter permutes q and k (or whose RoPE pairs neighbours anyway).
 DEEPSEEK = {"deepseek2", "deepseek32", "glm-dsa", "mistral4"}
-LATENT = DEEPSEEK | {"minicpm3", "hy_v4"}
+LATENT = DEEPSEEK | {"minicpm3", "hy_v4", "dots3note"}
 INNER_EPS = 1e-6  # of their norms q_a and kv_a
-INTERLEAVED = DEEPSEEK | {"bailingmoe3", "hy_v4", "llama", "olmo", "smollm3", "granite", "granitemoe", "glm4", "command-r",
+INTERLEAVED = DEEPSEEK | {"bailingmoe3", "hy_v4", "dots3note", "llama", "olmo", "smollm3", "granite", "granitemoe", "glm4", "command-r",
                "cohere2", "ernie4_5", "ernie4_5-moe", "mistral3",
                "llama4", "arcee", "muse-glimmer", "internlm2", "minicpm", "deepseek", "chatglm", "cohere2moe"}
 # Architectures with an RMSNorm on every head of queries and keys.
@@ -82,7 +82,7 @@ class Model:
         factors = self.tensors.get("rope_freqs.weight")
         kind = self.key("rope.scaling.type", "none")
         factor = self.key("rope.scaling.factor", 1.0)
-        if self.arch == "gemma3" and layer % 6 < 5 or self.arch == "mimo2" and self.window(layer):
+        if self.arch == "gemma3" and layer % 6 < 5 or self.arch in ("mimo2", "dots3note") and self.window(layer):
             return inverse_frequencies(dims, self.key("rope.freq_base_swa", 10000.0)), 1.0
         if self.arch == "step35" and self.window(layer):
             return inverse_frequencies(self.key("rope.dimension_count_swa"),
@@ -145,7 +145,7 @@ class Model:
             return window if layer % 6 < 5 else 0
         if self.arch in ("olmo2", "cohere2", "exaone4", "afmoe", "muse-glimmer"):
             return window if layer % 4 < 3 else 0
-        if self.arch in ("mimo2", "exaone-moe", "step35", "cohere2moe"):
+        if self.arch in ("mimo2", "exaone-moe", "step35", "cohere2moe", "dots3note"):
             return window if self.key("attention.sliding_window_pattern")[layer] else 0
         return window
 
@@ -198,21 +198,24 @@ class Model:
     def attend_latent(self, x, layer):
         """Multi-head latent attention (DeepSeek-V2, section 2.1), keys and values written out."""
         b = f"blk.{layer}."
-        tokens, rope_dims = len(x), self.rope_dims
+        tokens, rope_dims, heads = len(x), self.rope_dims, self.per_layer("attention.head_count", layer)
+        eps = self.eps if self.arch == "dots3note" else INNER_EPS
         chosen = None
         if self.has(b + "attn_q_a"):
-            q = self.norm(self.linear(x, b + "attn_q_a"), b + "attn_q_a_norm", INNER_EPS)
+            q = self.norm(self.linear(x, b + "attn_q_a"), b + "attn_q_a_norm", eps)
             chosen = self.chosen(x, q, layer)
             q = self.linear(q, b + "attn_q_b")
         else:
             q = self.linear(x, b + "attn_q")
-        q = q.reshape(tokens, self.heads, -1)
+        q = q.reshape(tokens, heads, -1)
         nope = q.shape[2] - rope_dims
         latent = self.linear(x, b + "attn_kv_a_mqa")
         k_rope = latent[:, None, -rope_dims:]
-        latent = self.norm(latent[:, :-rope_dims], b + "attn_kv_a_norm", INNER_EPS)
+        if self.has(b + "attn_k_norm"):
+            k_rope = self.norm(k_rope, b + "attn_k_norm")
+        latent = self.norm(latent[:, :-rope_dims], b + "attn_kv_a_norm", eps)
         if self.has(b + "attn_kv_b"):
-            kv = self.linear(latent, b + "attn_kv_b").reshape(tokens, self.heads, -1)
+            kv = self.linear(latent, b + "attn_kv_b").reshape(tokens, heads, -1)
             k_nope, v = kv[..., :nope], kv[..., nope:]
         else:
             k_nope = np.einsum("tl,hln->thn", latent, self.tensors[b + "attn_k_b.weight"])
@@ -220,12 +223,12 @@ class Model:
         q = np.concatenate([q[..., :nope], self.rope(q[..., nope:], layer)], axis=-1)
         q = q * self.temperature(tokens, self.key("attention.temperature_scale", 0.0),
                                  self.key("rope.scaling.original_context_length", 1), 0)
-        k_rope = np.repeat(self.rope(k_rope, layer), self.heads, axis=1)
+        k_rope = np.repeat(self.rope(k_rope, layer), heads, axis=1)
         k = np.concatenate([k_nope, k_rope], axis=-1)
         stretched = self.key("rope.scaling.type", "none") == "yarn"
         magnitude = yarn_magnitude(self.key("rope.scaling.factor", 1.0) if stretched else 1.0,
                                    self.yarn_multiplier())
-        mixed = attention(q, k, v, magnitude ** 2 / np.sqrt(q.shape[2]), chosen=chosen,
+        mixed = attention(q, k, v, magnitude ** 2 / np.sqrt(q.shape[2]), self.window(layer), chosen=chosen,
                           sinks=self.tensors.get(b + "attn_sinks.weight"))
         return self.linear(self.gate_heads(mixed, x, b), b + "attn_output")
 
@@ -238,7 +241,7 @@ class Model:
     def chosen(self, x, latent, layer):
         """What queries see (DeepSeek-V3.2's index), or None. GLM-5.2 shares it between layers."""
         count = self.key("attention.indexer.top_k", 0)
-        if not count:
+        if not count or self.window(layer):
             return None
         if not self.key("attention.indexer.types", [True] * self.layers)[layer]:
             return self.last_chosen
@@ -248,7 +251,7 @@ class Model:
         k = layer_norm(self.linear(x, b + "attn_k"), self.tensors[b + "k_norm.weight"],
                        self.eps if self.arch == "hy_v4" else INNER_EPS) + self.tensors[b + "k_norm.bias"]
         frequencies, magnitude = self.rotation(layer)
-        neighbours = self.arch in ("glm-dsa", "hy_v4")
+        neighbours = self.arch in ("glm-dsa", "hy_v4", "dots3note")
         still = q.shape[2] - self.rope_dims if self.arch == "hy_v4" else 0  # the rest is turned
         q, k = (np.concatenate([heads[..., :still], rotate(heads[..., still:], frequencies, neighbours,
                                                            magnitude)], axis=-1)
@@ -305,7 +308,7 @@ class Model:
             return settings | {"gating": "softmax_of_chosen"}
         if self.arch not in DEEPSEEK | {"glm4moe", "minimax-m2", "mimo2", "dots1", "afmoe",
                                          "exaone-moe", "bailingmoe2", "step35", "cohere2moe",
-                                         "bailingmoe3", "hy_v3", "hy_v4"}:
+                                         "bailingmoe3", "hy_v3", "hy_v4", "dots3note"}:
             return settings | {"gating": "softmax",
                                "normalise": self.arch not in ("qwen2moe", "olmoe", "deepseek"),
                                "bias": self.choice_bias(layer)}

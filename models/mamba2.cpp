@@ -1,7 +1,7 @@
 // Mamba-2 and Codestral Mamba: every layer is the mixer of Mamba-2 alone. Dao & Gu 2024.
 #include "engine/model/mamba2.h"
 #include "engine/model/checkpoint.h"
-#include "engine/model/decoder.h"
+#include "engine/model/one_part_decoder.h"
 
 namespace infer {
 namespace {
@@ -10,9 +10,9 @@ constexpr int64_t kMaxWidth = int64_t{1} << 20;
 /// A text may be of any length; llama.cpp's converter writes this.
 constexpr int64_t kContext = int64_t{1} << 20;
 
-class Mamba2 final : public DecoderModel {
+class Mamba2 final : public OnePartModel {
  public:
-  explicit Mamba2(HparamReader& r) : DecoderModel(r, op::Rope::Style::half_split, true) {
+  explicit Mamba2(HparamReader& r) : OnePartModel(r, op::Rope::Style::half_split, true) {
     info_.ropes.clear();
     mamba_ = Mamba2Block(r, params.eps);
     drop_attention(std::vector<bool>(static_cast<size_t>(params.layers), true));
@@ -21,30 +21,13 @@ class Mamba2 final : public DecoderModel {
     }
   }
 
-  void build(ModelBuilder& m) const override {
-    ValueId x = m.embed_tokens();
-    ValueId all = kNoValue;
-    for (int64_t layer = 0; layer < params.layers; ++layer) {
-      const bool last = layer + 1 == params.layers;
-      m.enter_layer(layer, x);
-      m.g.set_unit({UnitKind::attention, static_cast<int32_t>(layer)});
-      const ValueId normed = m.rms_norm(x, block_name(layer, "attn_norm.weight"), params.eps);
-      ValueId h = mamba2_block(m, normed, layer, mamba_, states[static_cast<size_t>(layer)]);
-      if (last && m.hidden_apart()) all = m.add(x, h);
-      // From here on only the rows whose logits are wanted.
-      if (last) h = m.select_outputs(h);
-      if (last) x = m.select_outputs(x);
-      x = m.add(x, h);
-    }
-    const auto ended = [&](ValueId h) { return m.rms_norm(h, "output_norm.weight", params.eps); };
-    m.enter_layer(params.layers, m.hidden_apart() ? all : x);
-    if (m.hidden_apart() && info_.hidden_layers.empty()) m.return_hidden(ended(all));
-    x = ended(x);
-    if (!m.hidden_apart()) m.return_hidden(x);
-    m.g.output(m.output_logits(x), "logits");
+  ValueId attend(ModelBuilder& m, ValueId x, int64_t layer) const override {
+    return mamba2_block(m, x, layer, mamba_, states[static_cast<size_t>(layer)]);
   }
 
  private:
+  bool remembers(int64_t) const override { return true; }
+
   Mamba2Block mamba_;
 };
 

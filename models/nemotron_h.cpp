@@ -7,17 +7,17 @@
 #include "engine/model/blocks.h"
 #include "engine/model/checkpoint.h"
 #include "engine/model/checkpoint_experts.h"
-#include "engine/model/decoder.h"
 #include "engine/model/mamba2.h"
+#include "engine/model/one_part_decoder.h"
 
 namespace infer {
 namespace {
 
 constexpr int64_t kMaxWidth = int64_t{1} << 20;
 
-class NemotronH final : public DecoderModel {
+class NemotronH final : public OnePartModel {
  public:
-  explicit NemotronH(HparamReader& r) : DecoderModel(r, op::Rope::Style::half_split, true) {
+  explicit NemotronH(HparamReader& r) : OnePartModel(r, op::Rope::Style::half_split, true) {
     if (!r.has("attention.layer_norm_rms_epsilon")) {
       params.eps = r.epsilon("attention.layer_norm_epsilon");
     }
@@ -35,40 +35,9 @@ class NemotronH final : public DecoderModel {
     }
   }
 
-  void build(ModelBuilder& m) const override {
-    if (is_head()) return build_head(m);
-    ValueId x = m.embed_tokens();
-    ValueId all = kNoValue;
-    for (int64_t layer = 0; layer < params.layers; ++layer) {
-      const bool last = layer + 1 == params.layers;
-      m.enter_layer(layer, x);
-      const bool remembers = attends(layer) || mixes(layer);
-      m.g.set_unit(
-          {remembers ? UnitKind::attention : UnitKind::feed_forward, static_cast<int32_t>(layer)});
-      const auto normed = [&](ValueId h) {
-        return m.rms_norm(h, block_name(layer, "attn_norm.weight"), params.eps);
-      };
-      if (!remembers) {
-        if (last && m.hidden_apart()) all = m.add(x, feed_forward(m, normed(x), layer));
-        if (last) x = m.select_outputs(x);
-        x = m.add(x, feed_forward(m, normed(x), layer));
-        continue;
-      }
-      ValueId h = attends(layer) ? attend(m, normed(x), layer)
-                                 : mamba2_block(m, normed(x), layer, mamba_,
-                                                states[static_cast<size_t>(layer)]);
-      if (last && m.hidden_apart()) all = m.add(x, h);
-      // From here on only the rows whose logits are wanted.
-      if (last) h = m.select_outputs(h);
-      if (last) x = m.select_outputs(x);
-      x = m.add(x, h);
-    }
-    const auto ended = [&](ValueId h) { return m.rms_norm(h, "output_norm.weight", params.eps); };
-    m.enter_layer(params.layers, m.hidden_apart() ? all : x);
-    if (m.hidden_apart() && info_.hidden_layers.empty()) m.return_hidden(ended(all));
-    x = ended(x);
-    if (!m.hidden_apart()) m.return_hidden(x);
-    m.g.output(m.output_logits(x), "logits");
+  ValueId attend(ModelBuilder& m, ValueId x, int64_t layer) const override {
+    if (attends(layer)) return DecoderModel::attend(m, x, layer);
+    return mamba2_block(m, x, layer, mamba_, states[static_cast<size_t>(layer)]);
   }
 
   ValueId feed_forward(ModelBuilder& m, ValueId x, int64_t layer) const override {
@@ -98,6 +67,7 @@ class NemotronH final : public DecoderModel {
   /// max(x, 0)², as a gate of itself.
   static constexpr op::Glu kSquare{op::Glu::Kind::relu};
 
+  bool remembers(int64_t layer) const override { return attends(layer) || mixes(layer); }
   bool mixes(int64_t layer) const {
     return !attends(layer) && params.feed_forward[static_cast<size_t>(layer)] == 0;
   }

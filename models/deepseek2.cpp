@@ -1,9 +1,9 @@
-// DeepSeek-V2, V2-Lite, V3, R1, GLM-4.7-Flash, Mistral 4 and others of their build: multi-head
-// latent attention; experts chosen within the best groups, beside shared ones that every token
-// takes; leading layers without experts; YaRN. DeepSeek-AI 2024 (V2: attention in section 2.1,
-// experts in 2.2; V3: routing in 2.1.2). Queries of Mistral 4 grow with the logarithm of the
-// position. In DeepSeek-V3.2 and GLM-5 a query sees some thousands of tokens that an index chooses,
-// in GLM-5.2 one that several layers share.
+// DeepSeek-V2, V2-Lite, V3, R1, GLM-4.7-Flash, Mistral 4, Youtu and others of their build:
+// multi-head latent attention; experts chosen within the best groups, beside shared ones that every
+// token takes; leading layers without experts; YaRN. DeepSeek-AI 2024 (V2: attention in
+// section 2.1, experts in 2.2; V3: routing in 2.1.2). Queries of Mistral 4 grow with the logarithm
+// of the position. In DeepSeek-V3.2 and GLM-5 a query sees some thousands of tokens that an index
+// chooses, in GLM-5.2 one that several layers share.
 #include "engine/core/log.h"
 #include "engine/core/portable_math.h"
 #include "engine/model/checkpoint.h"
@@ -145,6 +145,7 @@ struct Checkpoint {
   DeepseekRouting routing;
   double scale = 1.0;       ///< of experts, where the configuration does not say
   int64_t index_heads = 0;  ///< likewise; 0: the family has no index
+  bool dense = false;       ///< has no experts
 };
 
 constexpr Checkpoint kFamilies[] = {
@@ -154,6 +155,7 @@ constexpr Checkpoint kFamilies[] = {
     {"Mistral4ForCausalLM", kMistral, DeepseekRouting::mistral},
     {"DeepseekV32ForCausalLM", "deepseek32", DeepseekRouting::v3, 2.5, 64},
     {"GlmMoeDsaForCausalLM", kGlm, DeepseekRouting::v3, 2.5, 32},
+    {"YoutuForCausalLM", "deepseek2", DeepseekRouting::v3, 1.0, 0, true},
 };
 
 /// Which layers have an index: "indexer_types", a pattern of the letters F and S, or every how many
@@ -192,8 +194,16 @@ void map(CheckpointMap& m) {
   m.config.require(m.config.get_bool("rope_interleave", true), "rope_interleave false");
   if (multiplier != 0) m.keys.set_float("rope.scaling.yarn_log_multiplier", 0.1 * multiplier);
   m.feed_forward();
-  m.config.assume("routed_scaling_factor", family.scale);
-  map_deepseek_experts(m, family.routing);
+  if (family.dense) {
+    // What llama.cpp needs all the same.
+    m.keys.set_int("leading_dense_block_count", m.layer_count());
+    m.keys.set_int("expert_feed_forward_length",
+                   m.config.need_int("intermediate_size", 1, int64_t{1} << 20));
+    m.keys.set_int("expert_shared_count", 0);
+  } else {
+    m.config.assume("routed_scaling_factor", family.scale);
+    map_deepseek_experts(m, family.routing);
+  }
   if (family.index_heads > 0) {
     map_slot_index(m, family.index_heads, with_index(m.config, m.layer_count()));
   }
@@ -212,7 +222,8 @@ const ArchDef& deepseek2_arch() {
   static constexpr const char* kNames[] = {"deepseek2", "deepseek32", kGlm, kMistral};
   static constexpr const char* kCheckpoints[] = {"DeepseekV2ForCausalLM",  "DeepseekV3ForCausalLM",
                                                  "Glm4MoeLiteForCausalLM", "Mistral4ForCausalLM",
-                                                 "DeepseekV32ForCausalLM", "GlmMoeDsaForCausalLM"};
+                                                 "DeepseekV32ForCausalLM", "GlmMoeDsaForCausalLM",
+                                                 "YoutuForCausalLM"};
   static const ArchDef def{kNames, create, kCheckpoints, map, create_head};
   return def;
 }

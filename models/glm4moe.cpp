@@ -1,6 +1,8 @@
 // GLM-4.5, 4.6, 4.7 and Air: half-split RoPE over part of the head, biases on q, k and v, in the
 // large ones an RMSNorm on every q and k head; leading layers without experts, then experts chosen
-// by sigmoid with a bias on the choice, beside one that every token takes. GLM-4.5 Team 2025.
+// by sigmoid with a bias on the choice, beside one that every token takes. GLM-4.5 Team 2025. Solar
+// Open is the same without biases and without such leading layers, with RoPE over all of the head.
+// Upstage 2026.
 #include "engine/model/checkpoint.h"
 #include "engine/model/checkpoint_experts.h"
 #include "engine/model/decoder.h"
@@ -33,9 +35,17 @@ Result<std::unique_ptr<Model>> create_head(const WeightSource& source, int64_t w
 }
 
 void map(CheckpointMap& m) {
-  m.config.assume("partial_rotary_factor", 0.5);
-  m.begin({.architecture = "glm4moe"});
-  m.add_deepseek_heads();
+  const bool solar = m.config.checkpoint() == "SolarOpenForCausalLM";
+  if (solar) {
+    // Its configuration leaves out the width of the layers that it does not have.
+    m.config.assume("intermediate_size", m.config.need_int("moe_intermediate_size", 1, 1 << 20));
+    m.config.assume("head_dim", int64_t{128});
+    m.config.assume("n_shared_experts", int64_t{1});
+  } else {
+    m.config.assume("partial_rotary_factor", 0.5);
+  }
+  m.begin({.architecture = "glm4moe", .rope_base = solar ? 1e6 : 10000.0});
+  if (!solar) m.add_deepseek_heads();
   m.ends();
   m.layers({{"input_layernorm", "attn_norm"},
             {"post_attention_layernorm", "post_attention_norm"},
@@ -50,7 +60,7 @@ void map(CheckpointMap& m) {
 
 const ArchDef& glm4moe_arch() {
   static constexpr const char* kNames[] = {"glm4moe"};
-  static constexpr const char* kCheckpoints[] = {"Glm4MoeForCausalLM"};
+  static constexpr const char* kCheckpoints[] = {"Glm4MoeForCausalLM", "SolarOpenForCausalLM"};
   static const ArchDef def{kNames, create, kCheckpoints, map, create_head};
   return def;
 }

@@ -1,5 +1,6 @@
 // Nemotron-4 and Minitron: LayerNorms with biases, half-split RoPE over a part of the head, a
-// feed-forward without a gate and a squared ReLU. Parmar et al. 2024.
+// feed-forward without a gate and a squared ReLU. Parmar et al. 2024. Jais 2 is the same with
+// biases everywhere and RoPE over all of the head. Inception and MBZUAI 2025.
 #include "engine/model/checkpoint.h"
 #include "engine/model/decoder.h"
 
@@ -23,7 +24,18 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   return DecoderModel::finish(std::make_unique<Nemotron>(r), r);
 }
 
+void map_jais2(CheckpointMap& m) {
+  m.config.assume("hidden_act", std::string("relu2"));
+  m.begin({.architecture = "jais2", .activation = "relu2", .layer_norms = true});
+  m.ends();
+  m.tensors.copy("norm.bias", "output_norm.bias");
+  m.layers({{"input_layernorm", "attn_norm"}, {"post_attention_layernorm", "ffn_norm"}});
+  m.attention();
+  m.feed_forward();
+}
+
 void map(CheckpointMap& m) {
+  if (m.config.checkpoint() == "Jais2ForCausalLM") return map_jais2(m);
   m.config.assume("hidden_act", std::string("relu2"));
   m.config.assume("partial_rotary_factor", 0.5);
   m.config.assume("layer_norm_eps", m.config.get_float("norm_eps", 1e-5));
@@ -45,8 +57,8 @@ void map(CheckpointMap& m) {
 }  // namespace
 
 const ArchDef& nemotron_arch() {
-  static constexpr const char* kNames[] = {"nemotron"};
-  static constexpr const char* kCheckpoints[] = {"NemotronForCausalLM"};
+  static constexpr const char* kNames[] = {"nemotron", "jais2"};
+  static constexpr const char* kCheckpoints[] = {"NemotronForCausalLM", "Jais2ForCausalLM"};
   static const ArchDef def{kNames, create, kCheckpoints, map};
   return def;
 }

@@ -13,14 +13,13 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   auto model = std::make_unique<DecoderModel>(r, op::Rope::Style::half_split);
   model->pre_norms = false;
   model->post_norms = true;
-  std::vector<RopeSpec>& ropes = model->mutable_info().ropes;
-  ropes.push_back(unscaled(ropes[0], r.get_float("rope.freq_base_swa", ropes[0].base)));
-  const auto window = r.get_int("attention.sliding_window", 0, 0, INT32_MAX);
+  std::vector<bool> sliding;
   for (AttentionBlock& block : model->attention) {
     block.qk_norm = AttentionBlock::QkNorm::whole;
-    if (window == 0 || (block.layer + 1) % 4 == 0) continue;
-    block.rope = 1;
-    model->set_window(block.layer, static_cast<int32_t>(window));
+    sliding.push_back((block.layer + 1) % 4 != 0);
+  }
+  if (r.get_int("attention.sliding_window", 0, 0, INT32_MAX) > 0) {
+    model->set_windows_with_own_rope(r, sliding, model->mutable_info().ropes[0].base);
   }
   return DecoderModel::finish(std::move(model), r);
 }

@@ -238,6 +238,7 @@ struct Glu {
     relu,        ///< activation(g) = max(g, 0)
     bilinear,    ///< activation(g) = g
     gelu,        ///< activation(g) = g·Φ(g), as Gelu
+    softplus,    ///< activation(g) = log(1 + e^g)
   };
   Kind kind = Kind::silu;
   float alpha = 1.702f;  ///< of swiglu_oai

@@ -27,7 +27,8 @@ ValueId gated(ModelBuilder& m, const op::Glu& glu, ValueId gate, ValueId up, flo
 
 }  // namespace
 
-ValueId gate_heads(ModelBuilder& m, ValueId x, ValueId gate, int64_t heads) {
+ValueId gate_heads(ModelBuilder& m, ValueId x, ValueId gate, int64_t heads,
+                   op::Glu::Kind activation) {
   const int64_t width = m.g.value(x).desc.shape[0];
   if (m.g.value(gate).desc.shape[0] == width) {
     gate = m.g.split_heads(gate, heads);
@@ -35,8 +36,7 @@ ValueId gate_heads(ModelBuilder& m, ValueId x, ValueId gate, int64_t heads) {
     const ValueId ones = m.g.add(op::Scale{0.0f, 1.0f, 1.0f}, {m.g.slice(x, 0, width / heads)});
     gate = m.g.add(op::MoeSpread{}, {ones, gate});  // [value_dim, heads, rows]
   }
-  const op::Glu sigmoid{op::Glu::Kind::sigmoid};
-  return m.g.merge_heads(m.g.add(sigmoid, {gate, m.g.split_heads(x, heads)}));
+  return m.g.merge_heads(m.g.add(op::Glu{activation}, {gate, m.g.split_heads(x, heads)}));
 }
 
 std::array<ValueId, 3> project_qkv(ModelBuilder& m, ValueId x, const AttentionBlock& b) {
@@ -103,10 +103,10 @@ ValueId attention_block(ModelBuilder& m, ValueId x, const AttentionBlock& b, Val
   const op::Attention params{b.cache, b.scale, b.softcap, b.window, b.chunked, b.chosen_block};
   ValueId mixed = m.attention(q, k, v, params, sinks, chosen);
   if (b.gate == AttentionBlock::Gate::of_heads) {
-    mixed = gate_heads(m, mixed, gate, b.heads);
+    mixed = gate_heads(m, mixed, gate, b.heads, b.gate_activation);
   } else if (gate != kNoValue) {
-    const op::Glu sigmoid{op::Glu::Kind::sigmoid};
-    mixed = m.g.merge_heads(m.g.add(sigmoid, {gate, m.g.split_heads(mixed, b.heads)}));
+    const op::Glu glu{b.gate_activation};
+    mixed = m.g.merge_heads(m.g.add(glu, {gate, m.g.split_heads(mixed, b.heads)}));
   }
   if (b.sub_norm) {
     mixed = m.rms_norm(mixed, block_name(b.layer, "attn_sub_norm.weight"), b.eps);

@@ -34,7 +34,7 @@ struct AttentionBlock {
   float clamp = 0;                ///< queries, keys and values are held within ±clamp; 0: not
   QkNorm qk_norm = QkNorm::none;  ///< "attn_q_norm", "attn_k_norm"
   bool norm_last = false;         ///< the norms of heads come after RoPE
-  /// Where the rows are of a gate, whose sigmoid multiplies what the heads make.
+  /// Where the rows are of a gate, which multiplies what the heads make.
   enum class Gate : uint8_t {
     none,
     with_queries,  ///< in "attn_q": for each head those of its queries, then those of the gate
@@ -42,6 +42,7 @@ struct AttentionBlock {
     of_heads,      ///< "attn_gate" with one row a head, for all that the head makes
   };
   Gate gate = Gate::none;
+  op::Glu::Kind gate_activation = op::Glu::Kind::sigmoid;
   float eps = 1e-5f;
   bool sub_norm = false;      ///< "attn_sub_norm": an RMSNorm of what all heads make
   float output_scale = 1.0f;  ///< multiplies what the heads make
@@ -52,9 +53,10 @@ struct AttentionBlock {
 /// The q, k and v [n, 1, rows] of x, from one projection or three.
 std::array<ValueId, 3> project_qkv(ModelBuilder& m, ValueId x, const AttentionBlock& block);
 
-/// What all heads make, x [value_dim·heads, 1, rows], times the sigmoid of `gate`: a number for
+/// What all heads make, x [value_dim·heads, 1, rows], times the activation of `gate`: a number for
 /// each element, or for each head, [heads, 1, rows].
-ValueId gate_heads(ModelBuilder& m, ValueId x, ValueId gate, int64_t heads);
+ValueId gate_heads(ModelBuilder& m, ValueId x, ValueId gate, int64_t heads,
+                   op::Glu::Kind activation = op::Glu::Kind::sigmoid);
 
 /// x [embedding, 1, rows] → [block.width, 1, rows], or the same shape. `chosen`: as for
 /// ModelBuilder::attention().

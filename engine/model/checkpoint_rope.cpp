@@ -159,6 +159,15 @@ int64_t map_rope(CheckpointMap& m, const Family& family, int64_t head_dim) {
   return dims / 2;
 }
 
+void map_window_rope(CheckpointMap& m, int64_t head_dim) {
+  const std::string section = "rope_parameters.sliding_attention.";
+  m.keys.set_float("rope.freq_base_swa", m.config.get_float(section + "rope_theta", 10000.0));
+  const double share = m.config.get_float(section + "partial_rotary_factor", 1.0);
+  m.config.require(share > 0 && share <= 1, "this partial_rotary_factor of sliding_attention");
+  m.keys.set_int("rope.dimension_count_swa",
+                 static_cast<int64_t>(static_cast<double>(head_dim) * share));
+}
+
 bool map_long_rope(CheckpointMap& m) {
   const std::string section = rope_section(m.config);
   const std::string type =

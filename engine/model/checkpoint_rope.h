@@ -17,6 +17,10 @@ int64_t map_rope(CheckpointMap& m, const Family& family, int64_t head_dim);
 /// Fails unless RoPE is the plain one.
 void require_plain_rope(CheckpointMap& m);
 
+/// Writes the base and the turned elements of layers with a window, where they have a RoPE of their
+/// own: set_windows_with_own_rope().
+void map_window_rope(CheckpointMap& m, int64_t head_dim);
+
 /// Writes LongRoPE's factors (Ding et al. 2024), if the checkpoint has it: for families with
 /// Family::long_rope. Returns whether it has.
 bool map_long_rope(CheckpointMap& m);

@@ -189,6 +189,7 @@ void CheckpointTensors::put(const std::string& to, const TensorView& view, Chang
       return;
     }
     changed = TensorView::whole(view.weight, {width, rows / heads / 2, 2, heads}).swapped(1, 2);
+    changed.offset = view.offset;
   }
   MappedTensor tensor{to, {}, {changed}};
   if (change == Change::add_one) tensor.add = 1;

@@ -58,6 +58,20 @@ void DecoderModel::set_windows_with_rope(HparamReader& r, int64_t period) {
   }
 }
 
+void DecoderModel::set_windows_with_own_rope(HparamReader& r, const std::vector<bool>& sliding,
+                                             double base) {
+  RopeSpec rope = unscaled(info_.ropes[0], r.get_float("rope.freq_base_swa", base));
+  rope.pairs = static_cast<int32_t>(
+      r.get_int("rope.dimension_count_swa", 2 * rope.pairs, 2, params.head_dim) / 2);
+  info_.ropes.push_back(rope);
+  const auto window = static_cast<int32_t>(r.need_int("attention.sliding_window", 1, INT32_MAX));
+  for (int64_t layer = params.first_layer; layer < params.layers; ++layer) {
+    if (!sliding[static_cast<size_t>(layer)]) continue;
+    attention[static_cast<size_t>(layer)].rope = 1;
+    set_window(layer, window);
+  }
+}
+
 void DecoderModel::add_positions(HparamReader& r) {
   const std::string name = "position_embd.weight";
   const Weight* table = r.source().find(name);
@@ -128,14 +142,22 @@ ValueId DecoderModel::post_norm(ModelBuilder& m, ValueId x, int64_t layer,
 ValueId DecoderModel::add_layer(ModelBuilder& m, ValueId x, int64_t layer, bool last,
                                 ValueId* rest) const {
   m.g.set_unit({UnitKind::attention, static_cast<int32_t>(layer)});
-  const ValueId normed = pre_norm(m, x, layer, attn_norm_name);
-  const ValueId mixed = attend(m, normed, layer);
+  // Layers of DeciLM may lack one part, or both.
+  const auto has = [&](const char* name) { return m.has(block_name(layer, name)); };
+  const bool mixes =
+      attends(layer) || states[static_cast<size_t>(layer)] >= 0 || has("attn_output.weight");
+  const bool feeds = params.feed_forward[static_cast<size_t>(layer)] > 0 ||
+                     has("ffn_gate_inp.weight") || has((ffn_norm_name + ".weight").c_str());
+  const ValueId normed = mixes ? pre_norm(m, x, layer, attn_norm_name) : x;
+  const ValueId mixed = mixes ? attend(m, normed, layer) : kNoValue;
   const auto after_attention = [&](ValueId residual, ValueId before, ValueId h) {
     m.g.set_unit({UnitKind::attention, static_cast<int32_t>(layer)});
     const ValueId sum =
-        normed_residual
+        h == kNoValue ? residual
+        : normed_residual
             ? m.add(h, before, residual_scale)
             : m.add(residual, post_norm(m, h, layer, "post_attention_norm"), residual_scale);
+    if (!feeds) return sum;
     m.g.set_unit({UnitKind::feed_forward, static_cast<int32_t>(layer)});
     h = parallel ? before : pre_norm(m, parallel_norms ? residual : sum, layer, ffn_norm_name);
     const ValueId taken = h;
@@ -147,7 +169,7 @@ ValueId DecoderModel::add_layer(ModelBuilder& m, ValueId x, int64_t layer, bool 
   if (rest != nullptr) *rest = after_attention(x, normed, mixed);
   // From here on only the rows whose logits are wanted.
   m.g.set_unit({UnitKind::attention, static_cast<int32_t>(layer)});
-  const ValueId h = m.select_outputs(mixed);
+  const ValueId h = mixes ? m.select_outputs(mixed) : kNoValue;
   const bool again = parallel || normed_residual;
   return after_attention(m.select_outputs(x), again ? m.select_outputs(normed) : normed, h);
 }

@@ -73,6 +73,11 @@ class DecoderModel : public Model {
   void set_window(int64_t layer, int32_t window);
   /// Layers have a window and RoPE, or neither: every `period`-th one, unless the file says which.
   void set_windows_with_rope(HparamReader& reader, int64_t period);
+  /// Gives these layers the window, and a RoPE of their own without scaling: its base is
+  /// "rope.freq_base_swa", the elements that it turns "rope.dimension_count_swa". `base`: that of
+  /// files that do not say.
+  void set_windows_with_own_rope(HparamReader& reader, const std::vector<bool>& sliding,
+                                 double base);
   /// Takes the attention from these layers.
   void drop_attention(const std::vector<bool>& layers);
   bool attends(int64_t layer) const { return params.kv_heads[static_cast<size_t>(layer)] > 0; }

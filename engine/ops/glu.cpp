@@ -33,6 +33,8 @@ double glu(const op::Glu& p, double gate, double up) {
     case op::Glu::Kind::sigmoid: return up / (1 + std::exp(-gate));
     case op::Glu::Kind::relu: return std::max(gate, 0.0) * up;
     case op::Glu::Kind::bilinear: return gate * up;
+    case op::Glu::Kind::softplus:
+      return (std::max(gate, 0.0) + std::log1p(std::exp(-std::abs(gate)))) * up;
   }
   return 0;
 }
@@ -59,7 +61,8 @@ void cases(std::vector<OpCase>& all) {
                                    {Kind::sigmoid, "sigmoid"},
                                    {Kind::relu, "relu"},
                                    {Kind::bilinear, "bilinear"},
-                                   {Kind::gelu, "gelu"}}) {
+                                   {Kind::gelu, "gelu"},
+                                   {Kind::softplus, "softplus"}}) {
     for (const int64_t rows : {1, 2, 3, 33}) {
       OpCase c;
       c.name = std::string(name) + " rows " + std::to_string(rows);

@@ -17,7 +17,7 @@ LAYERS = {"deepseek-v3.2": 4,  # its first three have no experts
           "trinity-mini": 3,  # the same
           "gemma-4-e4b": 14}  # six of them share keys
 KV_HEADS = {"gemma-3-1b": 1, "deepseek-v2-lite": 1, "deepseek-v3.2": 1,
-            "mistral-small-4": 1, "minicpm3-4b": 1, "phi-3-mini": 4, "olmo2-1b": 4, "olmo2-7b": 4}
+            "mistral-small-4": 1, "minicpm3-4b": 1, "plm-1.8b": 1, "phi-3-mini": 4, "olmo2-1b": 4, "olmo2-7b": 4}
 
 
 def described(path):
@@ -49,7 +49,7 @@ def has_experts(shape):
                      "deepseek-v2-lite", "deepseek-v3.2", "mistral-small-4", "ernie-4.5-21b-a3b", "hunyuan-a13b",
                      "minimax-m2", "glm-4.5-air", "qwen3.6-35b-a3b", "nemotron-3-nano", "lfm2-8b-a1b",
                      "granite-4.0-h-tiny", "qwen1.5-moe-a2.7b", "qwen3-vl-30b-a3b",
-                     "olmoe-1b-7b", "trinity-mini", "k-exaone-236b", "hy3", "ling-mini-2.0",
+                     "olmoe-1b-7b", "trinity-mini", "k-exaone-236b", "hy3", "mellum2-12b", "ling-lite", "ling-mini-2.0",
                      "deepseek-moe-16b", "phi-3.5-moe")
 
 

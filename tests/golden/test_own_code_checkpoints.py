@@ -72,6 +72,9 @@ class Directory:
 
 
 NORMS = {"attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm"}
+ATTENTION = {f"attn_{part}": f"self_attn.{of}_proj"
+             for part, of in (("q", "q"), ("k", "k"), ("v", "v"), ("output", "o"))}
+HEAD_NORMS = {f"attn_{part}_norm": f"self_attn.{part}_norm" for part in "qk"}
 FEED_FORWARD = {f"ffn_{part}": f"mlp.{part}_proj" for part in ("gate", "up", "down")}
 
 
@@ -180,7 +183,92 @@ def deepseek(folder, **changes):
         "norm_topk_prob": False, "scoring_func": "softmax"} | changes)
 
 
-FAMILIES = {"exaone-f32": exaone, "deepseek-f32": deepseek, "bailingmoe2-f32": bailingmoe2,
+def pangu(folder, **changes):
+    d = Directory("pangu-embedded-f32")
+    d.rename({"token_embd": "model.embed_tokens", "output_norm": "model.norm",
+              "output": "lm_head"})
+    d.rename(NORMS | FEED_FORWARD | ATTENTION, range(d.layers))
+    d.save(folder, "PanguEmbeddedForCausalLM", **changes)
+
+
+def maincoder(folder, **changes):
+    """The rows that RoPE turns together are neighbours already."""
+    d = Directory("maincoder-f32")
+    d.rename({"token_embd": "model.embed_tokens", "output_norm": "model.norm",
+              "output": "lm_head"})
+    d.rename(NORMS | FEED_FORWARD | ATTENTION | HEAD_NORMS, range(d.layers))
+    d.save(folder, "MaincoderForCausalLM", **{"head_dim": 10, "use_qk_norm": True} | changes)
+
+
+def bailingmoe(folder, **changes):
+    d = Directory("bailingmoe-f32")
+    d.rename({"token_embd": "model.word_embeddings", "output_norm": "model.norm",
+              "output": "lm_head"})
+    d.rename(NORMS | {"attn_output": "attention.dense", "ffn_gate_inp": "mlp.gate"} | {
+        f"ffn_{part}_shexp": f"mlp.shared_experts.{part}_proj" for part in ("gate", "up", "down")},
+        range(d.layers))
+    for layer in range(d.layers):
+        q, k, v = (d.left.pop(f"blk.{layer}.attn_{part}.weight") for part in "qkv")
+        d.tensors[f"model.layers.{layer}.attention.query_key_value.weight"] = np.concatenate(
+            [halves(q, d.heads), halves(k, d.kv_heads), v])
+        for part in ("gate", "up", "down"):
+            for e, x in enumerate(d.left.pop(f"blk.{layer}.ffn_{part}_exps.weight")):
+                d.tensors[f"model.layers.{layer}.mlp.experts.{e}.{part}_proj.weight"] = x
+    d.save(folder, "BailingMoeForCausalLM", **{
+        "head_dim": 10, "num_experts": 6, "num_experts_per_tok": 3, "moe_intermediate_size": 14,
+        "num_shared_experts": 2, "first_k_dense_replace": 0, "norm_topk_prob": True,
+        "norm_head": False, "use_bias": False, "use_qkv_bias": False} | changes)
+
+
+def spark(folder, **changes):
+    d = Directory("spark2_5-f32")
+    d.rename({"token_embd": "model.embed_tokens", "output_norm": "model.norm"})
+    d.rename(NORMS | FEED_FORWARD | {"attn_qkv": "self_attn.q_k_v_proj", "attn_gate":
+                                     "self_attn.g_proj", "attn_output": "self_attn.o_proj"},
+             range(d.layers))
+    d.save(folder, "Spark2_5ForCausalLM", **{
+        "head_dim": 12, "hidden_act": "gelu", "gate_attn_act_mode": "sigmoid",
+        "headwise_attn_output_gate": True, "sliding_window": 7, "tie_word_embeddings": True,
+        "layer_types": 3 * ["sliding_attention"] + ["full_attention"],
+        "rope_parameters": {
+            "full_attention": {"rope_type": "default", "rope_theta": 5e5,
+                               "partial_rotary_factor": 0.5},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 1e4,
+                                  "partial_rotary_factor": 1.0}}} | changes)
+
+
+def plm(folder, **changes):
+    d = Directory("plm-f32")
+    d.rename({"token_embd": "model.embed_tokens", "output_norm": "model.norm"})
+    d.rename(NORMS | FEED_FORWARD | {
+        "attn_q": "self_attn.q_proj", "attn_kv_a_mqa": "self_attn.kv_a_proj_with_mqa",
+        "attn_kv_a_norm": "self_attn.kv_a_layernorm", "attn_kv_b": "self_attn.kv_b_proj",
+        "attn_output": "self_attn.o_proj"}, range(d.layers))
+    d.save(folder, "PLMForCausalLM", **{
+        "hidden_act": "relu2", "q_lora_rank": None, "kv_lora_rank": 18, "qk_nope_head_dim": 10,
+        "qk_rope_head_dim": 8, "v_head_dim": 12, "tie_word_embeddings": True} | changes)
+
+
+def deci(folder, **changes):
+    d = Directory("deci-f32")
+    for layer in range(d.layers):
+        at = f"blk.{layer}."
+        if at + "attn_q.weight" not in d.left and at + "attn_output.weight" in d.left:
+            d.rename({"attn_output": "self_attn.linear_attn"}, [layer])
+        for part, heads in (("q", d.heads[layer]), ("k", d.kv_heads[layer])):
+            if (x := f"{at}attn_{part}.weight") in d.left:
+                d.left[x] = halves(d.left[x], heads)
+    d.rename({"token_embd": "model.embed_tokens", "output_norm": "model.norm",
+              "output": "lm_head"})
+    d.rename(NORMS | FEED_FORWARD | ATTENTION, range(d.layers))
+    d.save(folder, "DeciLMForCausalLM", **{
+        "num_attention_heads": 6, "num_key_value_heads": None, "intermediate_size": None,
+        "block_configs": [{"attention": {"n_heads_in_group": 3}, "ffn": {"ffn_mult": 1.5}}]}
+           | changes)
+
+
+FAMILIES = {"pangu-embedded-f32": pangu, "maincoder-f32": maincoder, "bailingmoe-f32": bailingmoe,
+            "spark2_5-f32": spark, "plm-f32": plm, "deci-f32": deci, "exaone-f32": exaone, "deepseek-f32": deepseek, "bailingmoe2-f32": bailingmoe2,
             "internlm2-f32": internlm2, "llama-f32": internlm3,
             "minicpm-f32": lambda *a, **k: minicpm("minicpm-f32", *a, **k),
             "minicpm-long-f32": lambda *a, **k: minicpm("minicpm-long-f32", *a, **k)}
@@ -241,6 +329,15 @@ def test_llama_cpp_agrees(name, tmp_path):
     ("bailingmoe2-f32", {"use_qk_norm": False}, "use_qk_norm"),
     ("bailingmoe2-f32", {"norm_topk_prob": False}, "norm_topk_prob"),
     ("bailingmoe2-f32", {"num_shared_experts": 1}, "ffn_gate_shexp"),
+    ("bailingmoe-f32", {"norm_head": True}, "norm_head"),
+    ("bailingmoe-f32", {"multi_gate": True}, "multi_gate"),
+    ("maincoder-f32", {"use_qk_norm": False}, "use_qk_norm"),
+    ("spark2_5-f32", {"hidden_act": "silu"}, "silu"),
+    ("spark2_5-f32", {"headwise_attn_output_gate": False}, "headwise_attn_output_gate"),
+    ("spark2_5-f32", {"gate_attn_act_mode": "tanh"}, "gate_attn_act_mode"),
+    ("plm-f32", {"hidden_act": "silu"}, "silu"),
+    ("plm-f32", {"q_lora_rank": 12}, "q_lora_rank"),
+    ("deci-f32", {"num_hidden_layers": 5}, "layers.5"),
     ("minicpm-f32", {"num_experts": 8}, "num_experts"),
     ("exaone-f32", {"activation_function": "gelu"}, "gelu"),
     ("exaone-f32", {"num_layers": 3}, "blk.2.attn"),

@@ -236,6 +236,9 @@ def default_scale(m):
 @pytest.mark.parametrize("name, change, other", [
     ("qwen3next-f32", lambda m: None, joined_projections),
     ("granite-f32", default_scale, setting("attention.scale", 0.0)),
+    ("laguna-f32", lambda m: None, without_key("attention.sliding_window_pattern")),
+    ("laguna-elements-f32", lambda m: m.metadata.update({"laguna.expert_shared_count": 3}), lambda m: None),
+    ("hy_v3-f32", lambda m: None, without_key("expert_shared_feed_forward_length")),
 ])
 def test_two_forms_of_a_file_are_the_same_model(tmp_path, name, change, other):
     logits = []

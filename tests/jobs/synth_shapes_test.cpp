@@ -95,6 +95,13 @@ const std::map<std::string, Published>& published() {
       {"trinity-mini", {26124}},
       {"k-exaone-236b", {236571}},
       {"hy3", {295034}},
+      {"mellum2-12b", {12150}},
+      {"granite-swash-2b", {2144}},
+      {"jais-2-8b", {8089}},
+      {"maincoder-1b", {1026}},
+      {"openpangu-7b", {8031}},  // 7B without its tables
+      {"ling-lite", {16802}},
+      {"plm-1.8b", {1825}},
       {"muse-glimmer-30b", {27853}},
   };
   return table;

@@ -101,24 +101,10 @@ void scan(const ScanToken& t, const ScanToken* next, float* sums, int64_t column
                       : scan_all<true, true>(t, next, sums, columns);
 }
 
-/// log(1 + u) for 0 ≤ u ≤ 1, which is 2·atanh(s) of s = u / (2 + u): s times the series of
-/// 2·s^(2i) / (2i + 1), whose rest is below 3·10⁻⁹ of it since s is at most 1/3.
-F log1p_of(F u) {
-  constexpr int kTerms = 8;
-  const F s = u / (F::set(2.0f) + u);
-  const F square = s * s;
-  F sum = F::set(2.0f / (2 * kTerms - 1));
-  for (int i = kTerms - 2; i >= 0; --i) {
-    sum = fma(sum, square, F::set(2.0f / static_cast<float>(2 * i + 1)));
-  }
-  return s * sum;
-}
-
 void decays(const float* step, const float* bias, float a, float bound, float* out, int64_t n) {
   const auto of = [&](F x) {
     if (bound < 0) return exp(F::set(bound) * sigmoid(F::set(a < 0 ? -a : a) * x));
-    const F size = F::max(x, F::zero() - x);
-    return exp(F::set(a) * (F::max(x, F::zero()) + log1p_of(exp(F::zero() - size))));
+    return exp(F::set(a) * softplus(x));
   };
   int64_t i = 0;
   for (; i + kW <= n; i += kW) of(F::load(step + i) + F::load(bias + i)).store(out + i);

@@ -8,7 +8,8 @@ namespace {
 static_assert(static_cast<uint32_t>(op::Glu::Kind::sigmoid) == kGluSigmoid &&
               static_cast<uint32_t>(op::Glu::Kind::relu) == kGluRelu &&
               static_cast<uint32_t>(op::Glu::Kind::bilinear) == kGluBilinear &&
-              static_cast<uint32_t>(op::Glu::Kind::gelu) == kGluGelu);
+              static_cast<uint32_t>(op::Glu::Kind::gelu) == kGluGelu &&
+              static_cast<uint32_t>(op::Glu::Kind::softplus) == kGluSoftplus);
 
 void record(const NodeCall& call) {
   const auto& params = call.params<op::Glu>();

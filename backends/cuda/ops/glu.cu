@@ -13,6 +13,7 @@ INFER_DEVICE float any_activated(const GluParams& p, float gate, float up) {
     case kGluRelu: return most_of(gate, 0.0f) * up;
     case kGluBilinear: return gate * up;
     case kGluGelu: return gelu_of(gate) * up;
+    case kGluSoftplus: return softplus_of(gate) * up;
     default: return activated(p.kind, p.alpha, p.limit, gate, up);
   }
 }

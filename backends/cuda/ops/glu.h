@@ -9,7 +9,13 @@
 namespace infer::cuda {
 
 /// Of op::Glu::Kind, by their values.
-enum GluKind : uint32_t { kGluSigmoid = 3, kGluRelu = 4, kGluBilinear = 5, kGluGelu = 6 };
+enum GluKind : uint32_t {
+  kGluSigmoid = 3,
+  kGluRelu = 4,
+  kGluBilinear = 5,
+  kGluGelu = 6,
+  kGluSoftplus = 7
+};
 
 struct GluParams {
   uint64_t step, gate, up, y;

@@ -27,6 +27,10 @@ float activated(uint kind, float alpha, float limit, float g, float u) {
     const precise float y = gelu_of(g) * u;
     return y;
   }
+  if (kind == 7) {
+    const precise float y = softplus_of(g) * u;
+    return y;
+  }
   const float limited = min(g, limit);
   const precise float y =
       limited * sigmoid_of(limited * alpha) * (clamp(u, -limit, limit) + 1.0);

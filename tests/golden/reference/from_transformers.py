@@ -165,6 +165,41 @@ CHECKPOINTS = {
     "hy_v3": ("HYV3Config", "hy_v3", DENSE | {
         "head_dim": 10, "moe_intermediate_size": 14, "num_experts": 6, "num_experts_per_tok": 2,
         "router_scaling_factor": 1.5}),
+    "laguna": ("LagunaConfig", "laguna", DENSE | {
+        "head_dim": 10, "moe_intermediate_size": 14, "shared_expert_intermediate_size": 18,
+        "num_experts": 6, "num_experts_per_tok": 2, "moe_routed_scaling_factor": 1.5,
+        "sliding_window": 7, "num_attention_heads_per_layer": [4, 6, 6, 4],
+        "layer_types": ["full_attention", "sliding_attention", "sliding_attention",
+                        "full_attention"],
+        "rope_parameters": {
+            "sliding_attention": {"rope_type": "default", "rope_theta": 1e4,
+                                  "partial_rotary_factor": 1.0},
+            "full_attention": {**YARN, "rope_theta": 5e5, "factor": 8.0, "partial_rotary_factor": 0.6,
+                               "original_max_position_embeddings": 64}}}),
+    "laguna-elements": ("LagunaConfig", "laguna", DENSE | {
+        "head_dim": 12, "moe_intermediate_size": 14, "shared_expert_intermediate_size": 14,
+        "num_experts": 6, "num_experts_per_tok": 2, "gating": "per-element"}),
+    "solar-open": ("SolarOpenConfig", "glm4moe", DENSE | {
+        "head_dim": 10, "moe_intermediate_size": 14, "n_routed_experts": 6, "n_shared_experts": 1,
+        "num_experts_per_tok": 2, "routed_scaling_factor": 1.5}),
+    "youtu": ("YoutuConfig", "deepseek2", {
+        "hidden_size": 28, "intermediate_size": 40, "num_hidden_layers": 3,
+        "num_attention_heads": 4, "num_key_value_heads": 4, "q_lora_rank": 14, "kv_lora_rank": 18,
+        "qk_nope_head_dim": 10, "qk_rope_head_dim": 8, "v_head_dim": 12,
+        "max_position_embeddings": 256}),
+    "jais2": ("Jais2Config", "jais2", DENSE | {"layer_norm_eps": 1e-3}),
+    "mellum": ("MellumConfig", "mellum", DENSE | {
+        "head_dim": 10, "moe_intermediate_size": 14, "num_experts": 6, "num_experts_per_tok": 2,
+        "sliding_window": 7, "layer_types": 3 * ["sliding_attention"] + ["full_attention"],
+        "rope_parameters": {
+            "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
+            "full_attention": {**YARN, "rope_theta": 5e5, "factor": 8.0,
+                               "original_max_position_embeddings": 64}}}),
+    "granite_swa": ("GraniteSWAConfig", "granite_swa", GRANITE | {
+        "sliding_window": 7, "layer_rope_theta": [0, 5e4, 5e4, 5e4], "tie_word_embeddings": False}),
+    "granitemoe_swa": ("GraniteMoeSWAConfig", "granite_swa", GRANITE | {
+        "sliding_window": 7, "num_local_experts": 5, "num_experts_per_tok": 3,
+        "shared_intermediate_size": 14}),
     "muse-glimmer": ("MuseGlimmerTextConfig", "muse-glimmer", DENSE | {
         "hidden_size": 40, "head_dim": 10, "sliding_window": 7, "qk_scale_factor": 1.7,
         "output_multiplier": 0.6, "final_logit_softcapping": 9.0,

@@ -25,6 +25,10 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
+def softplus(x):
+    return np.logaddexp(0, x)
+
+
 def silu(x):
     return x * sigmoid(x)
 

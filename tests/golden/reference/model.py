@@ -9,26 +9,29 @@ import numpy as np
 
 from . import gemma3n, gemma4, gguf, hy_v4, qwen4exp, recurrent
 from .layers import (attention, choose, geglu, gelu, gelu_tanh, inverse_frequencies, layer_norm, rms_norm, rotate, route,
-                     sigmoid, silu, sparse_mix, swiglu, swiglu_oai, xielu, yarn_frequencies, yarn_magnitude)
+                     sigmoid, silu, softplus, sparse_mix, swiglu, swiglu_oai, xielu, yarn_frequencies, yarn_magnitude)
 
 # Architectures whose converter permutes q and k (or whose RoPE pairs neighbours anyway).
 DEEPSEEK = {"deepseek2", "deepseek32", "glm-dsa", "mistral4"}
-LATENT = DEEPSEEK | {"minicpm3", "hy_v4", "dots3note"}
+LATENT = DEEPSEEK | {"minicpm3", "hy_v4", "dots3note", "plm"}
 INNER_EPS = 1e-6  # of their norms q_a and kv_a
-INTERLEAVED = DEEPSEEK | {"bailingmoe3", "hy_v4", "dots3note", "llama", "olmo", "smollm3", "granite", "granitemoe", "glm4", "command-r",
+INTERLEAVED = DEEPSEEK | {"bailingmoe3", "hy_v4", "dots3note", "llama", "olmo", "smollm3", "granite", "granitemoe",
+               "granite_swa", "glm4", "command-r",
                "cohere2", "ernie4_5", "ernie4_5-moe", "mistral3",
-               "llama4", "arcee", "muse-glimmer", "internlm2", "minicpm", "deepseek", "chatglm", "cohere2moe"}
+               "llama4", "arcee", "muse-glimmer", "internlm2", "minicpm", "deepseek", "chatglm", "cohere2moe",
+               "maincoder", "bailingmoe", "plm", "deci"}
 # Architectures with an RMSNorm on every head of queries and keys.
 HEAD_NORMS = {"qwen3", "qwen3moe", "qwen3vl", "gemma3", "apertus", "glm4moe", "exaone4", "dots1",
-              "afmoe", "exaone-moe", "muse-glimmer", "bailingmoe2", "step35", "hy_v3"}
+              "afmoe", "exaone-moe", "muse-glimmer", "bailingmoe2", "step35", "hy_v3", "laguna", "mellum"}
 # Architectures with a LayerNorm that attention and feed-forward share: they lie side by side.
 PARALLEL = {"command-r", "cohere2", "cohere2moe", "phi2"}
-LAYER_NORMS = PARALLEL | {"starcoder2", "stablelm", "phimoe", "nemotron", "gptneox", "falcon", "olmo", "gpt2"}
+LAYER_NORMS = PARALLEL | {"starcoder2", "stablelm", "phimoe", "nemotron", "gptneox", "falcon", "olmo", "gpt2",
+                          "jais2"}
 # Architectures with limits on what SwiGLU multiplies, in some layers.
 LIMITED = {"step35", "bailingmoe3", "hy_v4"}
 # Feed-forwards without a gate.
 ACTIVATIONS = {"starcoder2": gelu_tanh, "phi2": gelu_tanh, "gpt2": gelu_tanh, "gptneox": gelu, "falcon": gelu,
-               "arcee": lambda x: np.maximum(x, 0) ** 2, "nemotron": lambda x: np.maximum(x, 0) ** 2}
+               **{arch: lambda x: np.maximum(x, 0) ** 2 for arch in ("arcee", "nemotron", "jais2", "plm")}}
 
 
 class Model:
@@ -84,7 +87,7 @@ class Model:
         factor = self.key("rope.scaling.factor", 1.0)
         if self.arch == "gemma3" and layer % 6 < 5 or self.arch in ("mimo2", "dots3note") and self.window(layer):
             return inverse_frequencies(dims, self.key("rope.freq_base_swa", 10000.0)), 1.0
-        if self.arch == "step35" and self.window(layer):
+        if self.arch in ("step35", "laguna", "mellum", "spark2_5") and self.window(layer):
             return inverse_frequencies(self.key("rope.dimension_count_swa"),
                                        self.key("rope.freq_base_swa")), 1.0
         if self.arch == "step35":  # half of the head, and factors for all of it
@@ -124,6 +127,8 @@ class Model:
     def rope(self, heads, layer):
         if self.arch == "llama4" and (layer + 1) % 4 == 0 or self.arch in ("kimi-linear", "gpt2"):
             return heads
+        if not self.key("attention.rope_pattern", [True] * self.layers)[layer]:
+            return heads
         if self.arch == "cohere2moe" and layer < self.key("leading_dense_block_count"):
             frequencies, magnitude = self.rotation(layer)
             return rotate(heads, frequencies, True, magnitude)
@@ -145,7 +150,8 @@ class Model:
             return window if layer % 6 < 5 else 0
         if self.arch in ("olmo2", "cohere2", "exaone4", "afmoe", "muse-glimmer"):
             return window if layer % 4 < 3 else 0
-        if self.arch in ("mimo2", "exaone-moe", "step35", "cohere2moe", "dots3note"):
+        if window and self.arch in ("mimo2", "exaone-moe", "step35", "cohere2moe", "laguna", "mellum",
+                                    "granite_swa", "spark2_5", "dots3note"):
             return window if self.key("attention.sliding_window_pattern")[layer] else 0
         return window
 
@@ -169,7 +175,7 @@ class Model:
             q, k = self.norm(q, b + "attn_q_norm"), self.norm(k, b + "attn_k_norm")
         if self.arch != "smollm3" or (layer + 1) % 4 != 0:
             q, k = self.rope(q, layer), self.rope(k, layer)
-        if self.arch.startswith("hunyuan"):  # after RoPE
+        if self.arch.startswith("hunyuan") or self.arch == "maincoder":  # after RoPE
             q, k = self.norm(q, b + "attn_q_norm"), self.norm(k, b + "attn_k_norm")
         chunk = 0
         if self.arch == "llama4" and (layer + 1) % 4 == 0:
@@ -235,7 +241,8 @@ class Model:
     def gate_heads(self, mixed, x, b):
         if not self.has(b + "attn_gate"):
             return mixed
-        gate = sigmoid(self.linear(x, b + "attn_gate"))  # a number for each element, or head
+        opened = softplus if self.arch == "laguna" else sigmoid
+        gate = opened(self.linear(x, b + "attn_gate"))  # a number for each element, or head
         return mixed * np.repeat(gate, mixed.shape[1] // gate.shape[1], axis=1)
 
     def chosen(self, x, latent, layer):
@@ -263,7 +270,23 @@ class Model:
 
     def activation(self):
         return {"gemma": geglu, "gemma2": geglu, "gemma3": geglu, "gpt-oss": swiglu_oai,
+                "spark2_5": lambda gate, up: gelu(gate) * up,
                 "bitnet-b1.58": lambda gate, up: np.maximum(gate, 0) ** 2 * up}.get(self.arch, swiglu)
+
+    def linear_attention(self, x, layer):
+        """A matrix in place of attention (DeciLM)."""
+        return self.linear(x, f"blk.{layer}.attn_output")
+
+    def hidden_of_deci(self, x):
+        """Layers that may lack attention, the feed-forward, or both (DeciLM)."""
+        for layer in range(self.layers):
+            b = f"blk.{layer}."
+            if self.has(b + "attn_norm"):
+                attend = self.attend if self.has(b + "attn_q") else self.linear_attention
+                x = x + attend(self.norm(x, b + "attn_norm"), layer)
+            if self.has(b + "ffn_norm"):
+                x = x + self.feed_forward(self.norm(x, b + "ffn_norm"), layer)
+        return self.norm(x, "output_norm")
 
     def feed_forward(self, x, layer, suffix=""):
         part = lambda name: f"blk.{layer}.ffn_{name}{suffix}"
@@ -304,11 +327,11 @@ class Model:
         settings = {"used": self.key("expert_used_count")}
         if self.arch == "llama4":
             return settings | {"gating": "sigmoid"}
-        if self.arch in ("gpt-oss", "granitemoe"):
+        if self.arch in ("gpt-oss", "granitemoe", "granite_swa"):
             return settings | {"gating": "softmax_of_chosen"}
         if self.arch not in DEEPSEEK | {"glm4moe", "minimax-m2", "mimo2", "dots1", "afmoe",
                                          "exaone-moe", "bailingmoe2", "step35", "cohere2moe",
-                                         "bailingmoe3", "hy_v3", "hy_v4", "dots3note"}:
+                                         "bailingmoe3", "hy_v3", "hy_v4", "dots3note", "laguna"}:
             return settings | {"gating": "softmax",
                                "normalise": self.arch not in ("qwen2moe", "olmoe", "deepseek"),
                                "bias": self.choice_bias(layer)}
@@ -339,7 +362,11 @@ class Model:
             for e, weight in zip(ids[t], weights[t]):
                 if self.arch == "llama4":  # multiplies what the expert takes
                     row, weight = weight * row, 1.0
-                hidden = self.gated(product(row, "gate", e), product(row, "up", e), layer, "exp")
+                if self.has(b + "gate_up_exps"):
+                    gate, up = np.split(product(row, "gate_up", e), 2)
+                else:
+                    gate, up = product(row, "gate", e), product(row, "up", e)
+                hidden = self.gated(gate, up, layer, "exp")
                 out[t] += weight * product(hidden, "down", e)
         if self.has(b + "down_shexp"):
             shared = self.feed_forward(x, layer, "_shexp")
@@ -377,6 +404,8 @@ class Model:
         if self.arch in recurrent.FAMILIES:
             return recurrent.hidden(self, tokens)
         x = self.embed(tokens)
+        if self.arch == "deci":
+            return self.hidden_of_deci(x)
         scale = self.factor("residual_scale")
         pre = self.arch not in ("olmo2", "exaone4")
         post = self.arch in ("gemma2", "gemma3", "glm4", "olmo2", "exaone4", "afmoe",

@@ -4,14 +4,10 @@ Mamba-2: Dao & Gu 2024; lightning attention: Qin et al. 2024), and what their mo
 
 import numpy as np
 
-from .layers import attention, rms_norm, rotate, route, sigmoid, silu, swiglu
+from .layers import attention, rms_norm, rotate, route, sigmoid, silu, softplus, swiglu
 
 FAMILIES = {"lfm2", "lfm2moe", "qwen35", "qwen35moe", "qwen3next", "granitehybrid", "nemotron_h",
             "nemotron_h_moe", "falcon-h1", "kimi-linear", "mamba2", "bailingmoe3", "minimax-01"}
-
-
-def softplus(x):
-    return np.logaddexp(0, x)
 
 
 def causal_conv(x, weight, bias=0.0):

@@ -15,21 +15,6 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   return DecoderModel::finish(std::move(model), r);
 }
 
-/// Which layers have delta attention: layer_types, or lists of numbers from 1.
-std::vector<bool> delta_layers(CheckpointMap& m) {
-  std::vector<bool> delta = linear_layers(m);
-  if (!delta.empty()) return delta;
-  delta.assign(static_cast<size_t>(m.layer_count()), true);
-  const std::vector<int64_t> full = m.config.get_ints("linear_attn_config.full_attn_layers");
-  m.config.require(!full.empty(), "a configuration without layer_types and full_attn_layers");
-  for (const int64_t number : full) {
-    const bool there = number >= 1 && number <= m.layer_count();
-    m.config.require(there, "these full_attn_layers");
-    if (there) delta[static_cast<size_t>(number - 1)] = false;
-  }
-  return delta;
-}
-
 void map(CheckpointMap& m) {
   rename_delta_keys(m);
   m.config.assume("topk_group", int64_t{1});
@@ -43,7 +28,7 @@ void map(CheckpointMap& m) {
             {"self_attn.g_a_proj", "ssm_g_a"},
             {"self_attn.g_b_proj", "ssm_g_b"}});
   map_latent(m);
-  map_kimi_delta(m, delta_layers(m));
+  map_kimi_delta(m, listed_delta_layers(m));
   for (int64_t i = 0; i < m.layer_count(); ++i) {
     m.tensors.also_named(layer_name(i, "block_sparse_moe."), layer_name(i, "mlp."));
   }

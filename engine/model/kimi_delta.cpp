@@ -28,7 +28,11 @@ void map_layer(CheckpointMap& m, int64_t layer, const KimiDelta& net) {
   }
   std::vector<float> decays = t.values(from + "A_log", net.heads);
   for (float& a : decays) a = static_cast<float>(-portable::exp(a));
-  t.put_values(block_name(layer, "ssm_a"), std::move(decays), {1, net.heads});
+  if (net.flat) {
+    t.put_values(block_name(layer, "ssm_a"), std::move(decays));
+  } else {
+    t.put_values(block_name(layer, "ssm_a"), std::move(decays), {1, net.heads});
+  }
   t.put_values(block_name(layer, "ssm_dt.bias"), t.values(from + "dt_bias", width));
 }
 
@@ -75,7 +79,8 @@ ValueId kimi_delta_block(ModelBuilder& m, ValueId x, const AttentionBlock& atten
   const op::RmsNorm unit{kUnitEps / width};
   const op::DeltaScan scan{cache, net.conv_at(3), 1.0f / width, 1.0f / std::sqrt(width),
                            false, true,           net.bound};
-  const ValueId rates = g.merge_heads(m.weight(name("ssm_a"), {1, net.heads}));
+  const ValueId rates = net.flat ? m.weight(name("ssm_a"), {net.heads})
+                                 : g.merge_heads(m.weight(name("ssm_a"), {1, net.heads}));
   ValueId out =
       g.add(scan, {g.add(unit, {qkv[0], kNoValue}), g.add(unit, {qkv[1], kNoValue}), qkv[2], step,
                    write, rates, m.weight(name("ssm_dt.bias"), {net.width()}),
@@ -108,8 +113,9 @@ void rename_delta_keys(CheckpointMap& m) {
   }
 }
 
-void map_kimi_delta(CheckpointMap& m, const std::vector<bool>& delta) {
+void map_kimi_delta(CheckpointMap& m, const std::vector<bool>& delta, bool flat) {
   KimiDelta net;
+  net.flat = flat;
   net.heads = m.config.get_int("linear_num_heads", m.head_count(), 1, 4096);
   net.dim = m.config.need_int("linear_head_dim", 1, kMaxWidth);
   net.taps = m.config.get_int("linear_conv_kernel_dim", 4, 2, kMostTaps);
@@ -140,6 +146,20 @@ std::vector<bool> linear_layers(CheckpointMap& m) {
   m.config.require(std::ssize(linear) == m.layer_count(), "this number of layer_types");
   linear.resize(static_cast<size_t>(m.layer_count()), false);
   return linear;
+}
+
+std::vector<bool> listed_delta_layers(CheckpointMap& m) {
+  std::vector<bool> delta = linear_layers(m);
+  if (!delta.empty()) return delta;
+  delta.assign(static_cast<size_t>(m.layer_count()), true);
+  const std::vector<int64_t> full = m.config.get_ints("linear_attn_config.full_attn_layers");
+  m.config.require(!full.empty(), "a configuration without layer_types and full_attn_layers");
+  for (const int64_t number : full) {
+    const bool there = number >= 1 && number <= m.layer_count();
+    m.config.require(there, "these full_attn_layers");
+    if (there) delta[static_cast<size_t>(number - 1)] = false;
+  }
+  return delta;
 }
 
 }  // namespace infer

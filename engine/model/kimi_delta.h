@@ -16,6 +16,7 @@ struct KimiDelta {
   int64_t taps = 2;
   float bound = 0;    ///< op::DeltaScan
   float eps = 1e-5f;  ///< of the norm of what the heads make
+  bool flat = false;  ///< \"ssm_a\" is [heads] in place of [1, heads]
 
   KimiDelta() = default;
   /// Its keys "kda.*" and "ssm.conv_kernel". Failures stay in the reader.
@@ -44,10 +45,14 @@ void rename_delta_keys(CheckpointMap& m);
 /// Reads the sizes from a checkpoint's configuration ("linear_num_heads", "linear_head_dim",
 /// "linear_conv_kernel_dim") and writes their keys, and maps the layers that `delta` marks, whose
 /// tensors lie in "self_attn.". Writes how many heads are cached by layer: one where not marked.
-void map_kimi_delta(CheckpointMap& m, const std::vector<bool>& delta);
+/// `flat`: KimiDelta::flat.
+void map_kimi_delta(CheckpointMap& m, const std::vector<bool>& delta, bool flat = false);
 
 /// Which of a checkpoint's layers have it: those that "layer_types" calls "linear_attention"; empty
 /// if there is no such list.
 std::vector<bool> linear_layers(CheckpointMap& m);
+
+/// The same, or lists of numbers from 1 ("linear_attn_config"), one of which there has to be.
+std::vector<bool> listed_delta_layers(CheckpointMap& m);
 
 }  // namespace infer

@@ -20,8 +20,8 @@ from .make_layer_norms import falcon, gpt2, gptneox, nemotron, phi2, phimoe, sta
 from .make_newer import (bailingmoe, deci, granite_swa, jais2, laguna, maincoder, mellum, pangu, plm,
                          spark)
 from .make_plain import bitnet, chatglm, deepseek, exaone, minicpm, minicpm3, olmo, plain_layers
-from .make_recurrent import (bailingmoe3, falcon_h1, granitehybrid, kimi_linear, lfm2, mamba2_alone,
-                             minimax_01, nemotron_h, qwen35, qwen4exp)
+from .make_recurrent import (bailingmoe3, falcon_h1, granitehybrid, kimi_k3, kimi_linear, lfm2,
+                             mamba2_alone, minimax_01, nemotron_h, qwen35, qwen4exp)
 from .make_streams import dots3note, hy_v4
 from .model import Model
 
@@ -652,7 +652,7 @@ MODELS = {
     "granitehybrid-f32": granitehybrid,
     "nemotron_h-f32": nemotron_h, "nemotron_h_moe-f32": nemotron_h,
     "falcon-h1-f32": falcon_h1, "mamba2-f32": mamba2_alone, "mamba2-groups-f32": mamba2_alone,
-    "kimi-linear-f32": kimi_linear,
+    "kimi-linear-f32": kimi_linear, "kimi-k3-f32": kimi_k3,
     "bailingmoe3-f32": bailingmoe3, "bailingmoe3-narrow-f32": bailingmoe3,
     "minimax-01-f32": minimax_01,
     "hy_v4-f32": hy_v4, "dots3note-f32": dots3note,
@@ -663,7 +663,7 @@ MODELS = {
 def make(name, directory):
     m = MODELS[name](name)
     stem = pathlib.Path(directory) / name
-    long = recurrent.FAMILIES | {"qwen4exp"}
+    long = recurrent.FAMILIES | {"qwen4exp", "kimi-k3"}
     count = LONG if m.metadata["general.architecture"] in long else TOKENS
     tokens = [1] + m.rng.integers(3, VOCABULARY, count - 1).tolist()
     add_heads(m, name)

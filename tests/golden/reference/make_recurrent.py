@@ -404,3 +404,44 @@ def minimax_01(name):
         m.norm(b + "ffn_norm", m.width)
         m.experts(layer, 5, 14)
     return m
+
+
+def kimi_k3(name):
+    arch = "kimi-k3"
+    sizes, narrow = (14, 6, 8, 12), 18
+    kinds = [0, 0, 1, 0, 1]
+    m = Builder(name, arch, 30, 5, 3, kinds, 20, feed_forward_length=38, kda__head_dim=10,
+                attention__q_lora_rank=16, kda__gate_lower_bound=-3.0, ssm__conv_kernel=4,
+                expert_count=6, expert_used_count=2, expert_shared_count=2,
+                expert_feed_forward_length=14, expert_gating_func=2, expert_weights_norm=True,
+                expert_weights_scale=1.7, leading_dense_block_count=1, expert_latent_length=narrow,
+                attn_res_block_size=2, activation__situ_beta=1.7, activation__situ_linear_beta=2.3)
+    latent_keys(m, *sizes)
+    m.embedding()
+    score = lambda name: m.tensors.__setitem__(name + ".weight", m.rng.normal(0, 0.3, m.width))
+    score("output_res_score")
+    for layer, kind in enumerate(kinds):
+        b = f"blk.{layer}."
+        m.norm(b + "attn_norm", m.width)
+        m.norm(b + "ffn_norm", m.width)
+        score(b + "attn_res_score")
+        score(b + "ffn_res_score")
+        if kind:
+            latent_attention(m, layer, *sizes)
+            m.matrix(b + "attn_gate", m.heads * sizes[3], m.width, gain=1.5)
+        else:
+            kimi_delta(m, layer, 10, "f")
+            m.tensors[b + "ssm_g.weight"] = m.tensors.pop(b + "ssm_g_a.weight")
+            m.tensors[b + "ssm_a"] = m.tensors[b + "ssm_a"][:, 0]
+        if layer == 0:
+            m.feed_forward(layer, 38, norms=False)
+            continue
+        m.matrix(b + "ffn_gate_inp", 6, m.width, gain=2.0)
+        m.bias(b + "exp_probs_b", 6, spread=0.1)
+        m.matrix(b + "ffn_routed_down", narrow, m.width)
+        m.matrix(b + "ffn_routed_up", m.width, narrow)
+        m.norm(b + "ffn_routed_norm", narrow)
+        for part, n, k in (("gate", 14, narrow), ("up", 14, narrow), ("down", narrow, 14)):
+            m.matrix(f"{b}ffn_{part}_exps", n, k, 6)
+        m.feed_forward(layer, 28, norms=False, suffix="_shexp")
+    return m

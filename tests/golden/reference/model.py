@@ -7,7 +7,7 @@ llama.cpp's converter.
 
 import numpy as np
 
-from . import gemma3n, gemma4, gguf, hy_v4, qwen4exp, recurrent
+from . import gemma3n, gemma4, gguf, hy_v4, kimi_k3, qwen4exp, recurrent
 from .layers import (attention, choose, geglu, gelu, gelu_tanh, inverse_frequencies, layer_norm, rms_norm, rotate, route,
                      sigmoid, silu, softplus, sparse_mix, swiglu, swiglu_oai, xielu, yarn_frequencies, yarn_magnitude)
 
@@ -125,7 +125,7 @@ class Model:
         return multiplier * 10 if self.arch in DEEPSEEK else multiplier
 
     def rope(self, heads, layer):
-        if self.arch == "llama4" and (layer + 1) % 4 == 0 or self.arch in ("kimi-linear", "gpt2"):
+        if self.arch == "llama4" and (layer + 1) % 4 == 0 or self.arch in ("kimi-linear", "kimi-k3", "gpt2"):
             return heads
         if not self.key("attention.rope_pattern", [True] * self.layers)[layer]:
             return heads
@@ -435,7 +435,7 @@ class Model:
 
     def logits(self, tokens):
         """(len(tokens), vocabulary)."""
-        own = {"gemma3n": gemma3n, "gemma4": gemma4, "qwen4exp": qwen4exp, "hy_v4": hy_v4}
+        own = {"gemma3n": gemma3n, "gemma4": gemma4, "qwen4exp": qwen4exp, "hy_v4": hy_v4, "kimi-k3": kimi_k3}
         if self.arch in own:
             return own[self.arch].logits(self, tokens)
         if self.arch in recurrent.FAMILIES:

@@ -37,6 +37,8 @@ def kimi_delta(m, x, b):
 
     q, k, v = unit(mixed("q")) / np.sqrt(dim), unit(mixed("k")), mixed("v")
     def projected(part):  # by one matrix or two
+        if m.has(f"{b}ssm_{part}"):
+            return m.linear(x, f"{b}ssm_{part}")
         y = m.linear(x, f"{b}ssm_{part}_a")
         return m.linear(y, f"{b}ssm_{part}_b") if m.has(f"{b}ssm_{part}_b") else y
 

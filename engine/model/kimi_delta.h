@@ -16,7 +16,7 @@ struct KimiDelta {
   int64_t taps = 2;
   float bound = 0;    ///< op::DeltaScan
   float eps = 1e-5f;  ///< of the norm of what the heads make
-  bool flat = false;  ///< \"ssm_a\" is [heads] in place of [1, heads]
+  bool flat = false;  ///< "ssm_a" is [heads] in place of [1, heads]
 
   KimiDelta() = default;
   /// Its keys "kda.*" and "ssm.conv_kernel". Failures stay in the reader.

@@ -49,8 +49,8 @@ struct LatentBlock {
 };
 
 /// x [embedding, 1, rows] → the same shape. `cache`: index in ModelInfo::kv_layers. `index`: null
-/// where queries see all tokens. With the layer's "attn_sinks"
-/// and "attn_k_norm", of the part of keys that RoPE turns, where present.
+/// where queries see all tokens. With the layer's "attn_sinks" and "attn_k_norm", of the part of
+/// keys that RoPE turns, where present.
 ValueId latent_block(ModelBuilder& m, ValueId x, int64_t layer, const LatentBlock& block,
                      int32_t cache, const SlotIndex* index = nullptr);
 

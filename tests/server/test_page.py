@@ -1,22 +1,86 @@
 """The page at /, in a browser."""
 
+import json
 import pathlib
 import re
 import shutil
+import subprocess
 
 import pytest
 
-DEMO = pathlib.Path(__file__).resolve().parent.parent.parent / "app" / "demo" / "infer-demo.gguf"
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+DEMO = ROOT / "app" / "demo" / "infer-demo.gguf"
 
 
 def test_its_files(service):
-    for path, kind in (("/", "text/html"), ("/page.css", "text/css"), ("/page.js", "text/javascript")):
+    for path, kind in (("/", "text/html"), ("/page.css", "text/css"), ("/page.js", "text/javascript"),
+                       ("/markdown.js", "text/javascript")):
         status, headers, text = service.ask("GET", path)
         assert status == 200 and headers["content-type"] == f"{kind}; charset=utf-8" and text
         assert "default-src 'none'" in headers["content-security-policy"]
         assert headers["x-content-type-options"] == "nosniff"
         assert b"http://" not in text  # it asks this server alone
         assert b"innerHTML" not in text
+
+
+MARKDOWN = [
+    # Numbers go on behind empty lines and behind what stands between.
+    ("1. a\n\n2. b\n\n3. c", "<ol><li><p>a</p></li><li><p>b</p></li><li><p>c</p></li></ol>"),
+    ("1. a\n```\ncode\n```\n2. b", '<ol><li>a</li></ol><pre><code>code</code></pre><ol start="2"><li>b</li></ol>'),
+    ("1. a\n\n   ```py\n   x = 1\n   ```\n2. b",
+     "<ol><li><p>a</p><pre><code>x = 1</code></pre></li><li><p>b</p></li></ol>"),
+    ("- a\n  - b\n- c", "<ul><li>a<ul><li>b</li></ul></li><li>c</li></ul>"),
+    ("text\n2. no", "<p>text<br>2. no</p>"),
+    ("2 * 3 * 4 = 24", "<p>2 * 3 * 4 = 24</p>"),
+    ("snake_case_name \\*x\\*", "<p>snake_case_name *x*</p>"),
+    ("**b** *e* **a *b* c** ``a`b``",
+     "<p><strong>b</strong> <em>e</em> <strong>a <em>b</em> c</strong> <code>a`b</code></p>"),
+    ("*a **b c** d*", "<p><em>a <strong>b c</strong> d</em></p>"),
+    ("a* *b* _c_ **d", "<p>a* <em>b</em> <em>c</em> **d</p>"),
+    ("````\n```\nx\n```\n````", "<pre><code>```\nx\n```</code></pre>"),
+    ("~~~\n```\n~~~", "<pre><code>```</code></pre>"),
+    ("# T\n> q\nr\n\n---", "<h3>T</h3><blockquote><p>q<br>r</p></blockquote><hr>"),
+    ("[o](https://e.org) [l](javascript:alert(1)) <b>",
+     '<p><a href="https://e.org">o</a> [l](javascript:alert(1)) &lt;b&gt;</p>'),
+]
+LONG = ["[" * 32000, "*a " * 16000, "`" * 32000, "`a``b" * 8000, "[](http://" * 4000, "**a *b " * 6000, "- " * 10000,
+        ">" * 20000, "1. a\n\n" * 8000, "```\n" * 10001]
+
+# As much of a document as markdown.js uses. It prints the HTML of each text.
+NODE = """
+const escaped = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+class Element {
+  constructor(name) { this.name = name; this.parts = []; }
+  set textContent(text) { this.parts = text ? [text] : []; }
+  append(...parts) { for (const part of parts) this.parts.push(...(part.name === "" ? part.parts : [part])); }
+  get html() {
+    const inner = this.parts.map((part) => typeof part === "string" ? escaped(part) : part.html).join("");
+    if (this.name === "") return inner;
+    if (this.name === "br" || this.name === "hr") return `<${this.name}>`;
+    const more = (this.start ? ` start="${this.start}"` : "") + (this.href ? ` href="${this.href}"` : "");
+    return `<${this.name}${more}>${inner}</${this.name}>`;
+  }
+}
+globalThis.document = {createElement: (name) => new Element(name), createDocumentFragment: () => new Element("")};
+const fs = require("fs");
+require("vm").runInThisContext(fs.readFileSync(process.argv[2], "utf8") + ";globalThis.markdown = markdown");
+console.log(JSON.stringify(JSON.parse(fs.readFileSync(0, "utf8")).map((text) => markdown(text).html)));
+"""
+
+
+def test_markdown(tmp_path):
+    node = shutil.which("node")
+    if not node:
+        pytest.skip("node is missing")
+    script = tmp_path / "run.js"
+    script.write_text(NODE)
+    texts = [text for text, _ in MARKDOWN] + LONG
+    ran = subprocess.run([node, script, ROOT / "app" / "server" / "page" / "markdown.js"], input=json.dumps(texts),
+                         capture_output=True, text=True, check=True, timeout=60)
+    made = json.loads(ran.stdout)
+    for (text, expected), found in zip(MARKDOWN, made):
+        assert found == expected, text
+    assert made[len(MARKDOWN)] == "<p>" + "[" * 32000 + "</p>"
 
 
 @pytest.fixture
@@ -67,6 +131,13 @@ def test_a_conversation(start, browser, tmp_path):
     assert "<img" not in shown and "<script" not in shown and "javascript:" not in shown.split("href=")[-1]
     assert "<strong>b</strong>" in shown and "<code>c</code>" in shown and "<li>two</li>" in shown
     assert 'href="https://e.org"' in shown
+    for text, expected in MARKDOWN:
+        made = browser.execute_script("""
+          const place = document.createElement("div");
+          place.append(markdown(arguments[0]));
+          for (const link of place.querySelectorAll("a")) for (const name of ["rel", "target"]) link.removeAttribute(name);
+          return place.innerHTML;""", text)
+        assert made == expected, text
     find("#new").click()
     assert not browser.find_elements("css selector", ".message")
     errors = [entry for entry in browser.get_log("browser")

@@ -209,6 +209,7 @@ Api::Api(ModelPool& pool, Workers& workers, ApiOptions options)
   add("POST", {"/v1/models/unload", "/models/unload"}, unload_model, Needs::body);
   add("GET", {"/"}, page_html, Needs::nothing);
   add("GET", {"/page.css"}, page_css, Needs::nothing);
+  add("GET", {"/markdown.js"}, markdown_js, Needs::nothing);
   add("GET", {"/page.js"}, page_js, Needs::nothing);
   add("GET", {"/health", "/health/live"}, health, Needs::nothing);
   add("GET", {"/health/ready"}, ready, Needs::nothing);

@@ -142,6 +142,8 @@ void send_json(Exchange& exchange, const Json& json, int status = 200);
 /// The content type of streams of events. Some clients take another set of characters if none is
 /// named.
 inline constexpr const char* kEventStream = "text/event-stream; charset=utf-8";
+/// In a stream of events: no event. It keeps who waits for one from giving up.
+inline constexpr const char* kComment = ": \n\n";
 /// What "code" is in an answer at a path: OpenAI has a name or null there, llama.cpp the status.
 Json error_code(const std::string& path, int status);
 /// An error in the form of the interface that the request's path belongs to.
@@ -203,6 +205,7 @@ void metrics(const Call& call);
 void openapi(const Call& call);
 void page_html(const Call& call);
 void page_css(const Call& call);
+void markdown_js(const Call& call);
 void page_js(const Call& call);
 // text.cpp
 void tokenize(const Call& call);

@@ -7,6 +7,7 @@
 INFER_EMBED(infer_page_html, INFER_PAGE_FOLDER "/page.html", 16);
 INFER_EMBED(infer_page_css, INFER_PAGE_FOLDER "/page.css", 16);
 INFER_EMBED(infer_openapi, INFER_PAGE_FOLDER "/openapi.json", 16);
+INFER_EMBED(infer_markdown_js, INFER_PAGE_FOLDER "/markdown.js", 16);
 INFER_EMBED(infer_page_js, INFER_PAGE_FOLDER "/page.js", 16);
 
 namespace infer::server {
@@ -36,6 +37,9 @@ void page_css(const Call& call) {
 }
 void openapi(const Call& call) {
   call.exchange->send(200, "application/json", std::string(infer_openapi, infer_openapi_end));
+}
+void markdown_js(const Call& call) {
+  send_file(*call.exchange, "text/javascript", infer_markdown_js, infer_markdown_js_end);
 }
 void page_js(const Call& call) {
   send_file(*call.exchange, "text/javascript", infer_page_js, infer_page_js_end);

@@ -6,93 +6,9 @@ const byId = (id) => document.getElementById(id);
 const messages = [];
 let running = null;  // AbortController of the answer that comes
 
-const make = (tag, text = "", name = "") => {
-  const element = document.createElement(tag);
-  element.textContent = text;
-  if (name) element.className = name;
-  return element;
-};
-
 const headers = () => {
   const key = byId("key").value;
   return key ? {Authorization: `Bearer ${key}`} : {};
-};
-
-// Markdown, as far as answers use it. Everything becomes text nodes: nothing that a model writes is
-// read as HTML.
-
-const addInline = (parent, text) => {
-  const pattern = /`([^`\n]+)`|\*\*([^*\n]+)\*\*|\*([^*\n]+)\*|\[([^\]\n]+)\]\((https?:\/\/[^)\s]+)\)/g;
-  let end = 0;
-  for (const found of text.matchAll(pattern)) {
-    parent.append(text.slice(end, found.index));
-    end = found.index + found[0].length;
-    if (found[1] !== undefined) parent.append(make("code", found[1]));
-    else if (found[2] !== undefined) parent.append(make("strong", found[2]));
-    else if (found[3] !== undefined) parent.append(make("em", found[3]));
-    else {
-      const link = make("a", found[4]);
-      link.href = found[5];
-      link.rel = "noopener noreferrer";
-      link.target = "_blank";
-      parent.append(link);
-    }
-  }
-  parent.append(text.slice(end));
-};
-
-const markdown = (text) => {
-  const out = document.createDocumentFragment();
-  const lines = text.split("\n");
-  let paragraph = [];
-  let list = null;
-  const flush = () => {
-    if (paragraph.length) {
-      const p = make("p");
-      paragraph.forEach((line, i) => {
-        if (i) p.append(document.createElement("br"));
-        addInline(p, line);
-      });
-      out.append(p);
-    }
-    paragraph = [];
-  };
-  for (let i = 0; i < lines.length; ++i) {
-    const line = lines[i];
-    const fence = line.match(/^\s*```/);
-    const item = line.match(/^\s*(?:([-*+])|\d+[.)])\s+(.*)$/);
-    const heading = line.match(/^(#{1,6})\s+(.*)$/);
-    if (!item) list = null;
-    if (fence) {
-      flush();
-      const code = [];
-      while (++i < lines.length && !/^\s*```/.test(lines[i])) code.push(lines[i]);
-      const pre = make("pre");
-      pre.append(make("code", code.join("\n")));
-      out.append(pre);
-    } else if (heading) {
-      flush();
-      const element = make(`h${Math.min(6, heading[1].length + 2)}`);
-      addInline(element, heading[2]);
-      out.append(element);
-    } else if (item) {
-      flush();
-      const tag = item[1] ? "UL" : "OL";
-      if (!list || list.tagName !== tag) {
-        list = make(tag);
-        out.append(list);
-      }
-      const element = make("li");
-      addInline(element, item[2]);
-      list.append(element);
-    } else if (line.trim() === "") {
-      flush();
-    } else {
-      paragraph.push(line);
-    }
-  }
-  flush();
-  return out;
 };
 
 // The conversation.
@@ -113,6 +29,7 @@ const events = async function* (body) {
     const blocks = (rest + value).split("\n\n");
     rest = blocks.pop();
     for (const block of blocks) {
+      if (block.startsWith(":")) continue;  // a comment, while nothing has come
       const data = block.replace(/^data: /, "");
       if (data === "[DONE]") return;
       yield JSON.parse(data);

@@ -40,6 +40,7 @@ struct ServeArgs {
   int32_t parallel = 0;
   int32_t queue = -1;
   int32_t drain = 30;
+  float ping = 10;
   bool log = false;
   std::string collector;
 };
@@ -99,6 +100,12 @@ void declare_serve(Options options, ServeArgs& args) {
       .add("--drain", "SECONDS", args.drain,
            "After SIGTERM or Ctrl-C, how long running answers may take to end")
       .range(0, 3600)
+      .show_default();
+  server
+      .add("--sse-ping-interval", "SECONDS", args.ping,
+           "A stream that has nothing to send for so long sends a comment, lest proxies give up; "
+           "-1: never")
+      .real_range(-1, 3600)
       .show_default();
   server.flag("--access-log", args.log,
               "Write a line of JSON for each request to stdout, without its content");
@@ -300,6 +307,7 @@ int run_serve(ServeArgs& args) {
   options.allowed_hosts = args.hosts;
   options.origins = origins_of(args);
   options.drain_seconds = args.drain;
+  options.limits.quiet_seconds = args.ping;
   if (args.certificate.empty() != args.tls_key.empty()) {
     usage("--tls-cert and --tls-key: give both or neither");
   }

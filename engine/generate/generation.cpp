@@ -38,7 +38,25 @@ Generation::Generation(const GenerateOptions& options, const Tokenizer& tokenize
       chain_(params),
       greedy_(params.greedy()),
       decoder_(tokenizer, {options.special_text}),
-      stops_(options.stop) {}
+      stops_(options.stop) {
+  if (!is_early()) return;
+  std::vector<int32_t> ending(options.stop_tokens);
+  ending.insert(ending.end(), tokenizer.eog_tokens().begin(), tokenizer.eog_tokens().end());
+  std::ranges::sort(ending);
+  SamplingParams early = params;
+  std::erase_if(early.logit_bias, [&](const LogitBias& bias) {
+    return std::ranges::binary_search(ending, bias.token);
+  });
+  for (const int32_t token : ending) {
+    early.logit_bias.push_back({token, -std::numeric_limits<float>::infinity()});
+  }
+  early_chain_.emplace(early);
+}
+
+bool Generation::ends(int32_t token, bool held) const {
+  return ((!options_.ignore_end || held) && tokenizer_.is_eog(token)) ||
+         std::ranges::find(options_.stop_tokens, token) != options_.stop_tokens.end();
+}
 
 void Generation::set_constraint(std::unique_ptr<Constraint> constraint) {
   constraint_ = std::move(constraint);
@@ -58,11 +76,12 @@ Drafting* Generation::allow_drafts(int64_t sequence) {
 int32_t Generation::choose(const LogitRow& row, bool& allowed) {
   // Draws count on where a shift drops tokens: none is used twice.
   const SampleContext context{row.tokens, static_cast<int64_t>(row.tokens.size()) + row.shifted};
+  SamplerChain& chain = is_early() ? *early_chain_ : chain_;
   allowed = true;
-  if (constraint_ == nullptr) return chain_.sample(row.logits, context, nullptr);
+  if (constraint_ == nullptr) return chain.sample(row.logits, context, nullptr);
   std::unique_lock lock(grammars_.step_mutex(), std::defer_lock);
   if (!constraint_->mask_is_known()) lock.lock();
-  const int32_t token = chain_.sample(row.logits, context, constraint_.get());
+  const int32_t token = chain.sample(row.logits, context, constraint_.get());
   if (!lock.owns_lock()) lock.lock();
   allowed = constraint_->accept(token);
   grammars_.trim();
@@ -82,16 +101,16 @@ GenerationStep Generation::step(const LogitRow& row) {
   const int32_t token = choose(row, allowed);
   const auto is_number = [](float x) { return std::isfinite(x); };
   if (token < 0 && std::ranges::any_of(row.logits, is_number)) {
-    made.failure =
-        error(StatusCode::invalid_argument, "no token may come next: logit_bias forbids all{}",
-              held ? " that the grammar allows" : "");
+    made.failure = error(StatusCode::invalid_argument, "no token may come next: {} all{}",
+                         is_early() ? "logit_bias and min_tokens forbid" : "logit_bias forbids",
+                         held ? " that the grammar allows" : "");
     return made;
   }
   if (token < 0 || !allowed) {
     made.failure = error(StatusCode::bad_file, "{}", kBadLogits);
     return made;
   }
-  if ((!options_.ignore_end || held) && tokenizer_.is_eog(token)) {
+  if (ends(token, held)) {
     reason_ = FinishReason::stop;
     return made;
   }

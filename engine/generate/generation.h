@@ -63,7 +63,7 @@ class Generation {
   bool wants_mask() const { return constraint_ != nullptr && !greedy_ && !constraint_->is_free(); }
   /// What of a row decides the next token.
   LogitsNeeded needed() const {
-    return is_held() || options_.logprobs >= 0 ? LogitsNeeded() : chain_.needed();
+    return is_held() || is_early() || options_.logprobs >= 0 ? LogitsNeeded() : chain_.needed();
   }
   /// Allows drafted tokens for this generation. `sequence`: its id for the drafters. Returns the
   /// state of the drafts, which lives as long as the generation.
@@ -88,6 +88,10 @@ class Generation {
     return constraint_ != nullptr &&
            (!constraint_->is_free() || !constraint_->mask_is_known() || drafting_);
   }
+  /// Whether the text may not end yet.
+  bool is_early() const { return counts_.generated_tokens < options_.min_tokens; }
+  /// Whether the text ends before this token.
+  bool ends(int32_t token, bool held) const;
   int32_t choose(const LogitRow& row, bool& allowed);
 
   const GenerateOptions& options_;
@@ -95,6 +99,7 @@ class Generation {
   Grammars& grammars_;
   SamplingParams params_;
   SamplerChain chain_;
+  std::optional<SamplerChain> early_chain_;  ///< in place of chain_ while is_early()
   bool greedy_;
   std::unique_ptr<Constraint> constraint_;
   StreamDecoder decoder_;

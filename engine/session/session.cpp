@@ -44,6 +44,16 @@ Status check(const GenerateOptions& options, int64_t vocabulary) {
     return error(StatusCode::invalid_argument,
                  "logit_bias: token {} is not in the vocabulary of 0 to {}", token, vocabulary - 1);
   }
+  for (const int32_t token : options.stop_tokens) {
+    if (token >= 0 && token < vocabulary) continue;
+    return error(StatusCode::invalid_argument,
+                 "stop_tokens: token {} is not in the vocabulary of 0 to {}", token,
+                 vocabulary - 1);
+  }
+  if (options.min_tokens < 0) {
+    return error(StatusCode::invalid_argument, "min_tokens: expected at least 0, found {}",
+                 options.min_tokens);
+  }
   if (options.keep < 0) {
     return error(StatusCode::invalid_argument, "keep: expected at least 0, found {}", options.keep);
   }

@@ -60,6 +60,62 @@ def test_what_cannot_be_held_is_refused(service, path, fields, field):
     assert status == 400 and field in error["message"]
 
 
+def tokens_of(service, **fields):
+    return service.post("/completion", {"prompt": "Once", "temperature": 0, "n_predict": 12, "return_tokens": True,
+                                        **fields})
+
+
+def test_tokens_that_end_the_text(service):
+    usual = tokens_of(service)["tokens"]
+    made = tokens_of(service, stop_token_ids=[usual[4]], ignore_eos=True)
+    assert made["tokens"] == usual[:usual.index(usual[4])]
+    assert made["stop_type"] == "eos"
+    # Those of the model and these come later only.
+    [first] = [choice for choice in (tokens_of(service, stop_token_ids=usual, min_tokens=8),)]
+    assert len(first["tokens"]) >= 8 and not set(first["tokens"][:8]) & set(usual)
+
+
+def test_the_end_of_the_text_waits(service):
+    end = next(i for i in range(10) if tokens_of(service, allowed_token_ids=[i])["tokens"] == [])
+    assert tokens_of(service, logit_bias=[[end, 100]])["tokens"] == []
+    assert len(tokens_of(service, logit_bias=[[end, 100]], min_tokens=5)["tokens"]) == 5
+
+
+def test_tokens_that_are_allowed(service):
+    usual = tokens_of(service)["tokens"]
+    made = tokens_of(service, allowed_token_ids=usual[1:4])["tokens"]
+    assert set(made) <= set(usual[1:4]) and made
+
+
+def test_words_that_are_not(service):
+    usual = tokens_of(service)["content"]
+    words = service.post("/tokenize", {"content": usual, "with_pieces": True})["tokens"]
+    word = next(token["piece"].strip() for token in words if len(str(token["piece"]).strip()) > 2)
+    assert word not in tokens_of(service, bad_words=[word])["content"].split()
+
+
+@pytest.mark.parametrize("path, fields, field", [
+    (CHAT, {"truncate_prompt_tokens": 2}, "truncate_prompt_tokens"),
+    (CHAT, {"include_stop_str_in_output": True}, "include_stop_str_in_output"),
+    (CHAT, {"modalities": ["text", "audio"]}, "modalities"), (CHAT, {"stop_token_ids": [10**9]}, "stop_token_ids"),
+    (CHAT, {"allowed_token_ids": []}, "allowed_token_ids"), (CHAT, {"min_tokens": -1}, "min_tokens"),
+    (CHAT, {"bad_words": ["a word of very many tokens"]}, "bad_words"),
+    ("/api/generate", {"prompt": "a", "template": "{{ .Prompt }} x"}, "template"),
+    ("/api/generate", {"prompt": "a", "context": [1, 2]}, "context"),
+])
+def test_what_would_change_the_answer_is_refused(service, path, fields, field):
+    status, error = service.error(path, {"messages": HI, "max_tokens": 1} | fields)
+    assert status == 400
+    assert error["param"] == field if path == CHAT else error.startswith(field + ": ")
+
+
+def test_what_says_nothing_is_taken(service):
+    assert content(service, modalities=["text"], include_stop_str_in_output=False, truncate_prompt_tokens=None,
+                   min_tokens=0, stop_token_ids=[], bad_words=[]) == content(service)
+    assert service.post("/api/generate", {"prompt": "a", "template": "", "context": [], "stream": False,
+                                          "options": {"num_predict": 1}})["done"]
+
+
 def test_a_function_without_parameters_has_no_arguments(service):
     for function in ({"name": "f"}, {"name": "f", "parameters": {"type": "object", "properties": {}}}):
         body = {"messages": HI, "tool_choice": "required", "tools": [{"type": "function", "function": function}]}

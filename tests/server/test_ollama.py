@@ -32,6 +32,19 @@ def test_chat(service):
     assert [line["done"] for line in lines] == [False] * (len(lines) - 1) + [True]
 
 
+def test_log_probabilities(service):
+    asked = STORY | {"logprobs": True, "top_logprobs": 2}
+    made = service.post("/api/chat", asked | {"stream": False})["logprobs"]
+    assert len(made) == 12
+    assert all(len(token["top_logprobs"]) == 2 and token["logprob"] <= 0 and token["bytes"] for token in made)
+    assert "".join(token["token"] for token in made).strip().startswith("Once upon a time")
+    assert [token for line in lines_of(service, "/api/chat", asked) for token in line.get("logprobs", [])] == made
+    plain = service.post("/api/generate", {"prompt": "Once", "logprobs": True, "stream": False,
+                                           "options": {"num_predict": 2}})
+    assert [token["top_logprobs"] for token in plain["logprobs"]] == [[], []]
+    assert "logprobs" not in service.post("/api/chat", STORY | {"stream": False})
+
+
 def test_a_last_message_of_the_assistant_is_continued(service):
     begun = STORY["messages"] + [{"role": "assistant", "content": "Once upon a"}]
     whole = service.post("/api/chat", STORY | {"messages": begun, "stream": False})

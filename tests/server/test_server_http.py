@@ -234,6 +234,35 @@ def test_a_slow_reader_does_not_delay_others(service):
     slow.close()
 
 
+@pytest.fixture(scope="module")
+def pinging(begin_module):
+    return begin_module("-t", "1", "-c", "4096", "--sse-ping-interval", "0.01")
+
+
+@pytest.mark.parametrize("path, sign", [
+    ("/v1/chat/completions", b": \n\n"), ("/v1/completions", b": \n\n"), ("/v1/responses", b": \n\n"),
+    ("/completion", b": \n\n"), ("/v1/messages", b'event: ping\ndata: {"type":"ping"}\n\n'), ("/api/chat", b""),
+])
+def test_a_stream_that_has_nothing_to_send(service, pinging, path, sign):
+    """Signs come while the prompt is computed. They stand between events."""
+    long = path + " ".join(str(i % 10) for i in range(1500))  # none finds another's in the cache
+    body = {"messages": [{"role": "user", "content": long}], "prompt": long, "input": long, "max_tokens": 2,
+            "n_predict": 2, "max_output_tokens": 2, "temperature": 0, "stream": True, "options": {"num_predict": 2}}
+    if path == "/v1/responses":
+        del body["prompt"]
+    status, _, text = pinging.ask("POST", path, body)
+    assert status == 200 and b'"error":{' not in text, text
+    if not sign:  # every line is JSON
+        assert all(json.loads(line) for line in text.splitlines())
+        return
+    assert text.count(sign) >= 1
+    events = text.replace(sign, b"").decode().split("\n\n")
+    assert events[-1] == "" and all(re.match(r"(event: .*\n)?data: [\[{]", event) for event in events[:-1])
+    short = {"messages": [{"role": "user", "content": "a"}], "prompt": "a", "input": "a"}
+    status, _, text = service.ask("POST", path, {name: short.get(name, value) for name, value in body.items()})
+    assert status == 200 and sign not in text
+
+
 def test_texts_are_the_same_together_and_alone(service):
     bodies = [{"messages": [{"role": "user", "content": f"Story number {i}."}], "max_tokens": 40,
                "seed": i} for i in range(16)]

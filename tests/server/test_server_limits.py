@@ -125,7 +125,7 @@ def test_small_texts_do_not_wait_for_large_ones(encoder):
     threads, answers = beside(encoder, [("/v1/embeddings", LARGE)] * 4)
     time.sleep(0.1)
     assert encoder.ask("POST", "/v1/embeddings", {"input": "a"})[0] == 200
-    assert len(answers) < 4
+    assert not answers
     for thread in threads:
         thread.join()
     assert {status for status, _, _ in answers} == {200}

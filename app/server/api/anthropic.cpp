@@ -189,6 +189,12 @@ class MessageSink final : public CompletionSink {
         stream_(stream),
         prompt_tokens_(prompt_tokens) {}
 
+  void quiet() override {
+    if (!stream_) return;
+    begin();
+    send("ping", Json::object());
+  }
+
   void part(int, const OutputEvent& event, std::vector<TokenChoices>) override {
     using Kind = OutputEvent::Kind;
     if (event.kind == Kind::tool_call) {

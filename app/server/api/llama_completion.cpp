@@ -137,6 +137,12 @@ class LlamaSink final : public CompletionSink {
     }
   }
 
+  void quiet() override {
+    if (!stream_) return;
+    begin();
+    exchange_->write(kComment);
+  }
+
   void part(int index, const OutputEvent& event, std::vector<TokenChoices> tokens) override {
     Choice& choice = choices_[static_cast<size_t>(index)];
     choice.content += event.text;

@@ -7,6 +7,8 @@
 #include "platform/folders.h"
 #include "server/api/api.h"
 #include "server/api/chat_messages.h"
+#include "server/api/openai_format.h"
+#include "server/api/openai_sink.h"
 #include "server/api/prompt_fields.h"
 #include "server/api/sampling_fields.h"
 #include "server/api/schema_fields.h"
@@ -104,10 +106,14 @@ int64_t nanoseconds(double seconds) { return std::llround(seconds * 1e9); }
 
 class OllamaSink final : public CompletionSink {
  public:
-  OllamaSink(ExchangePtr exchange, std::string model, bool stream, bool chat)
-      : exchange_(std::move(exchange)), model_(std::move(model)), stream_(stream), chat_(chat) {}
+  OllamaSink(const Call& call, std::string name, bool stream, bool chat)
+      : exchange_(call.exchange),
+        model_(call.model),
+        name_(std::move(name)),
+        stream_(stream),
+        chat_(chat) {}
 
-  void part(int, const OutputEvent& event, std::vector<TokenChoices>) override {
+  void part(int, const OutputEvent& event, std::vector<TokenChoices> tokens) override {
     using Kind = OutputEvent::Kind;
     std::string content = event.kind == Kind::content ? event.text : "";
     std::string thinking = event.kind == Kind::reasoning ? event.text : "";
@@ -118,7 +124,9 @@ class OllamaSink final : public CompletionSink {
       calls.push_back(
           {{"function", {{"name", event.call.name}, {"arguments", std::move(arguments)}}}});
     }
+    Json logprobs = logprobs_json(model_->engine(), tokens);
     if (!stream_) {
+      for (Json& token : logprobs) logprobs_.push_back(std::move(token));
       content_ += content;
       thinking_ += thinking;
       for (Json& call : calls) calls_.push_back(std::move(call));
@@ -126,6 +134,7 @@ class OllamaSink final : public CompletionSink {
     }
     Json line = line_of(content, thinking, calls);
     line["done"] = false;
+    if (!logprobs.empty()) line["logprobs"] = std::move(logprobs);
     send(line);
   }
 
@@ -143,6 +152,7 @@ class OllamaSink final : public CompletionSink {
     line["prompt_eval_duration"] = nanoseconds(totals.prompt_seconds);
     line["eval_count"] = totals.generated_tokens;
     line["eval_duration"] = nanoseconds(totals.generate_seconds);
+    if (!logprobs_.empty()) line["logprobs"] = std::move(logprobs_);
     if (!stream_) return send_json(*exchange_, line);
     send(line);
     exchange_->end();
@@ -156,7 +166,7 @@ class OllamaSink final : public CompletionSink {
 
  private:
   Json line_of(const std::string& content, const std::string& thinking, const Json& calls) const {
-    Json line = {{"model", model_}, {"created_at", platform::utc_text()}};
+    Json line = {{"model", name_}, {"created_at", platform::utc_text()}};
     if (!chat_) {
       line["response"] = content;
       if (!thinking.empty()) line["thinking"] = thinking;
@@ -174,19 +184,29 @@ class OllamaSink final : public CompletionSink {
   }
 
   ExchangePtr exchange_;
-  std::string model_;
+  ModelLease model_;
+  std::string name_;
   bool stream_;
   bool chat_;
   std::string content_, thinking_, reason_;
   Json calls_ = Json::array();
+  Json logprobs_ = Json::array();
   bool begun_ = false;
 };
 
 void start(const Call& call, Fields& fields, CompletionRequest request, bool chat) {
   const std::string name = fields.text("model").value_or(call.model->name());
   const bool stream = fields.boolean("stream").value_or(true);
+  const auto top = fields.integer("top_logprobs", 0, kMostLogprobs);
+  if (fields.boolean("logprobs").value_or(false)) {
+    request.options.logprobs = static_cast<int32_t>(top.value_or(0));
+    if (!stream) {
+      limit_logprobs(fields, "top_logprobs", "options.num_predict",
+                     call.model->engine().memory().context, request);
+    }
+  }
   call.api.metrics().count_unknown_fields(fields.unknown());
-  auto sink = std::make_unique<OllamaSink>(call.exchange, name, stream, chat);
+  auto sink = std::make_unique<OllamaSink>(call, name, stream, chat);
   generate(call, std::move(request), std::move(sink));
 }
 
@@ -221,6 +241,13 @@ void ollama_generate(const Call& call) {
   read_options(call, fields, request);
   const std::string suffix = fields.text("suffix").value_or("");
   const std::string prompt = fields.text("prompt").value_or("");
+  // Clients in Go send what is empty as well.
+  if (fields.text("template").value_or("") != "") {
+    fields.refuse("template", "the model's own chat template is used; \"raw\" goes without one");
+  }
+  if (const Json* before = fields.find("context"); before != nullptr && !before->empty()) {
+    fields.refuse("context", "send the conversation to /api/chat instead");
+  }
   Json content = with_images(fields, prompt);
   if (prompt.empty() && suffix.empty()) return answer_loaded(call, fields);
   const bool raw = fields.boolean("raw").value_or(false);
@@ -233,7 +260,6 @@ void ollama_generate(const Call& call) {
     request.prompts.push_back(must(model.engine().tokenize(prompt, {})));
   } else {
     Json conversation = {{"messages", Json::array()}};
-    // Clients in Go send what is empty as well.
     if (const auto system = fields.text("system"); system && *system != "") {
       conversation["messages"].push_back({{"role", "system"}, {"content", *system}});
     }

@@ -74,7 +74,7 @@ class ChatSink final : public OpenAiSink {
     }
     Json logprobs = nullptr;
     if (logprobs_) {
-      logprobs = {{"content", logprobs_of(tokens)}};
+      logprobs = {{"content", logprobs_json(engine(), tokens)}};
       if (!streams()) {
         for (Json& token : logprobs["content"]) choice.logprobs.push_back(std::move(token));
       }
@@ -138,19 +138,6 @@ class ChatSink final : public OpenAiSink {
     if (!streams()) choice.tool_calls.push_back(json);
     json["index"] = choice.calls++;
     return {{"tool_calls", Json::array({std::move(json)})}};
-  }
-
-  Json logprobs_of(const std::vector<TokenChoices>& tokens) const {
-    Json all = Json::array();
-    for (const TokenChoices& choices : tokens) {
-      Json token = token_json(engine(), choices.front());
-      token["top_logprobs"] = Json::array();
-      for (size_t i = 1; i < choices.size(); ++i) {
-        token["top_logprobs"].push_back(token_json(engine(), choices[i]));
-      }
-      all.push_back(std::move(token));
-    }
-    return all;
   }
 
   bool logprobs_;

@@ -38,6 +38,19 @@ Json token_json(const Engine& engine, const std::pair<int32_t, float>& choice) {
           {"bytes", std::move(bytes)}};
 }
 
+Json logprobs_json(const Engine& engine, const std::vector<TokenChoices>& tokens) {
+  Json all = Json::array();
+  for (const TokenChoices& choices : tokens) {
+    Json token = token_json(engine, choices.front());
+    token["top_logprobs"] = Json::array();
+    for (size_t i = 1; i < choices.size(); ++i) {
+      token["top_logprobs"].push_back(token_json(engine, choices[i]));
+    }
+    all.push_back(std::move(token));
+  }
+  return all;
+}
+
 float shown_logprob(float logprob) { return std::max(logprob, -9999.0f); }
 
 Json prompt_token_json(const Engine& engine, const TokenChoices& choices, int top) {

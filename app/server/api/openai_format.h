@@ -23,6 +23,8 @@ float shown_logprob(float logprob);
 /// A token of a prompt as vLLM shows it: by id, that token and the most likely ones, each with
 /// "logprob", "decoded_token" and "rank", which is null if it is not one of the first `top`.
 Json prompt_token_json(const Engine& engine, const TokenChoices& choices, int top);
+/// Generated tokens, each with the most likely ones in its place as "top_logprobs".
+Json logprobs_json(const Engine& engine, const std::vector<TokenChoices>& tokens);
 /// A token as OpenAI shows it with its log-probability: "token", "logprob", "bytes".
 Json token_json(const Engine& engine, const std::pair<int32_t, float>& choice);
 

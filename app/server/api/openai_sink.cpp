@@ -68,6 +68,12 @@ OpenAiSink::OpenAiSink(const Call& call, const AnswerForm& form, const AnswerNam
       id_(completion_id(names.id_prefix, exchange_->request())),
       created_(now_seconds()) {}
 
+void OpenAiSink::quiet() {
+  if (!form_.stream) return;
+  begin();
+  exchange_->write(kComment);
+}
+
 void OpenAiSink::done(const CompletionTotals& totals) {
   if (!form_.stream) {
     Json answer = head(names_.whole);

@@ -46,6 +46,7 @@ struct AnswerNames {
 /// Sends what a subclass makes of each choice.
 class OpenAiSink : public CompletionSink {
  public:
+  void quiet() final;
   void done(const CompletionTotals& totals) final;
   void failed(const Status& status, const std::string& field) final;
 

@@ -183,6 +183,12 @@ class ResponseSink final : public CompletionSink {
     id_ = exchange_->request().id;
   }
 
+  void quiet() override {
+    if (!stream_) return;
+    begin();
+    exchange_->write(kComment);
+  }
+
   void part(int, const OutputEvent& event, std::vector<TokenChoices>) override {
     using Kind = OutputEvent::Kind;
     begin();

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <type_traits>
 
 #include "server/api/adapters.h"
 #include "server/api/constraint_fields.h"
+#include "server/api/prompt_fields.h"
 
 namespace infer::server {
 namespace {
@@ -16,6 +18,7 @@ constexpr size_t kMostStops = 64;
 constexpr size_t kMostSamplers = 32;
 constexpr size_t kMostBreakers = 64;
 constexpr size_t kMostBiases = 10'000;
+constexpr size_t kMostAllowedTokens = 1'000'000;
 
 template <typename T>
 void read_sampler(Fields& fields, const char* name, double low, double high, std::optional<T>& to) {
@@ -83,6 +86,45 @@ void read_biases(Fields& fields, const Engine& engine, SamplingOptions& sampling
   }
 }
 
+/// What vLLM's server takes besides.
+void read_token_fields(Fields& fields, const Engine& engine, GenerateOptions& options) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  std::vector<std::pair<int32_t, float>>& biases = options.sampling.logit_bias;
+  if (const auto least = fields.integer("min_tokens", 0, INT32_MAX)) {
+    options.min_tokens = static_cast<int32_t>(*least);
+  }
+  if (const Json* ids = fields.array("stop_token_ids", kMostBiases)) {
+    options.stop_tokens = read_ids(fields, "stop_token_ids", *ids, engine);
+  }
+  if (const Json* ids = fields.array("allowed_token_ids", kMostAllowedTokens)) {
+    if (ids->empty()) fields.wrong("allowed_token_ids", "at least one token");
+    for (const int32_t id : read_ids(fields, "allowed_token_ids", *ids, engine)) {
+      biases.emplace_back(id, kInfinity);
+    }
+  }
+  // A word as it begins a text and as it follows another one, which most vocabularies have a token
+  // of its own for.
+  for (const std::string& word : fields.texts("bad_words", kMostStops)) {
+    if (word.empty()) continue;
+    bool found = false;
+    for (const std::string& spelling : {word, " " + word}) {
+      const std::vector<int32_t> ids = must(engine.tokenize(spelling, {false, false}));
+      if (ids.size() != 1) continue;
+      biases.emplace_back(ids.front(), -kInfinity);
+      found = true;
+    }
+    if (!found) fields.wrong("bad_words", fmt::format("words of one token, not '{}'", word));
+  }
+  fields.refuse("truncate_prompt_tokens", "prompts are not cut; send what fits into the context");
+  if (fields.boolean("include_stop_str_in_output").value_or(false)) {
+    fields.wrong("include_stop_str_in_output", "false: the text ends before a stop string");
+  }
+  const std::vector<std::string> modalities = fields.texts("modalities", kMostStops);
+  if (std::ranges::any_of(modalities, [](const std::string& name) { return name != "text"; })) {
+    fields.wrong("modalities", "text alone: the server makes nothing else");
+  }
+}
+
 }  // namespace
 
 void read_generation(Fields& fields, const ServedModel& model, CompletionRequest& request) {
@@ -97,6 +139,7 @@ void read_generation(Fields& fields, const ServedModel& model, CompletionRequest
     options.sampling.seed = static_cast<uint64_t>(*seed);
   }
   read_biases(fields, model.engine(), options.sampling);
+  read_token_fields(fields, model.engine(), options);
   options.stop = fields.texts("stop", kMostStops);
   std::erase(options.stop, "");
   read_constraints(fields, request);

@@ -59,13 +59,14 @@ Status Completion::start(std::shared_ptr<Engine> engine, CompletionWorkers worke
   }
   job->alive_ = job;
   // The network's thread must not be the one that ends it: only a worker holds it.
-  job->exchange_->watch(
-      [weak = std::weak_ptr(job), paused = job->paused_, &events = workers.events](bool closed) {
-        if (!closed && !*paused) return;
-        events.post([weak] {
-          if (const auto alive = weak.lock()) alive->wake();
-        });
-      });
+  job->exchange_->watch([weak = std::weak_ptr(job), paused = job->paused_, quiet = job->quiet_,
+                         &events = workers.events](Notice notice) {
+    if (notice == Notice::taken && !*paused) return;
+    if (notice == Notice::quiet) *quiet = true;
+    events.post([weak] {
+      if (const auto alive = weak.lock()) alive->wake();
+    });
+  });
   job->wake();
   return {};
 }
@@ -132,6 +133,7 @@ void Completion::take_events() {
     for (Choice& choice : choices_) choice.session->cancel();
   }
   if (workers_.ending && !cancelled_) fail({StatusCode::cancelled, "the server is ending"});
+  if (quiet_->exchange(false) && !cancelled_ && !failed_) sink_->quiet();
   const auto may_send = [&] {
     if (cancelled_ || failed_ || exchange_->unsent() < kMostUnsent) return true;
     *paused_ = true;

@@ -65,6 +65,8 @@ class CompletionSink {
     (void)prompt;
     (void)choices;
   }
+  /// Nothing was written for a while. A stream tells its reader that the answer is still made.
+  virtual void quiet() {}
   /// Text or a call of answer `choice` (prompt · copies + copy). `tokens`: those generated since
   /// the last call, if log-probabilities were asked for.
   virtual void part(int choice, const OutputEvent& event, std::vector<TokenChoices> tokens) = 0;
@@ -141,6 +143,8 @@ class Completion : public std::enable_shared_from_this<Completion> {
   std::atomic<bool> scheduled_{false};
   /// Whether the generation waits for the reader. The network's thread reads it.
   std::shared_ptr<std::atomic<bool>> paused_ = std::make_shared<std::atomic<bool>>(false);
+  /// Whether the sink is to be told that nothing was written. The network's thread sets it.
+  std::shared_ptr<std::atomic<bool>> quiet_ = std::make_shared<std::atomic<bool>>(false);
   std::shared_ptr<Completion> alive_;  // until all has ended
 };
 

@@ -127,7 +127,7 @@ class Answer final : public Exchange, public std::enable_shared_from_this<Answer
   int status() const override { return status_; }
   size_t sent() const override { return sent_; }
 
-  void watch(std::function<void(bool)> notify) override {
+  void watch(std::function<void(Notice)> notify) override {
     const std::lock_guard lock(mutex_);
     notify_ = std::move(notify);
   }
@@ -136,11 +136,18 @@ class Answer final : public Exchange, public std::enable_shared_from_this<Answer
 
   void note_written(size_t bytes) {
     unsent_ -= bytes;
-    if (unsent_ == 0) notify(false);
+    if (unsent_ == 0) notify(Notice::taken);
+  }
+  void note_time() {
+    const double quiet = connection_ == nullptr ? 0 : connection_->shared_.limits.quiet_seconds;
+    const auto now = std::chrono::steady_clock::now();
+    if (quiet <= 0 || unsent_ > 0 || now - written_.load() < milliseconds(quiet)) return;
+    written_ = now;
+    notify(Notice::quiet);
   }
   void note_closed() {
     closed_ = true;
-    notify(true);
+    notify(Notice::closed);
     watch({});
     connection_.reset();
   }
@@ -161,6 +168,7 @@ class Answer final : public Exchange, public std::enable_shared_from_this<Answer
   }
 
   void give(std::string bytes, bool last) {
+    written_ = std::chrono::steady_clock::now();
     unsent_ += bytes.size();
     asio::post(executor_, [self = shared_from_this(), bytes = std::move(bytes), last]() mutable {
       if (self->connection_ == nullptr) return;
@@ -169,13 +177,13 @@ class Answer final : public Exchange, public std::enable_shared_from_this<Answer
     });
   }
 
-  void notify(bool closed) {
-    std::function<void(bool)> call;
+  void notify(Notice notice) {
+    std::function<void(Notice)> call;
     {
       const std::lock_guard lock(mutex_);
       call = notify_;
     }
-    if (call) call(closed);
+    if (call) call(notice);
   }
 
   /// The server may end once there is no answer: what else an answer holds has gone by then.
@@ -193,6 +201,7 @@ class Answer final : public Exchange, public std::enable_shared_from_this<Answer
   asio::any_io_executor executor_;
   Request request_;
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+  std::atomic<std::chrono::steady_clock::time_point> written_{begun_};  // the last part
   bool chunked_;
   bool keep_alive_;
   std::atomic<size_t> unsent_{0};
@@ -201,7 +210,7 @@ class Answer final : public Exchange, public std::enable_shared_from_this<Answer
   std::atomic<int> status_{0};
   Headers headers_;
   std::mutex mutex_;
-  std::function<void(bool)> notify_;
+  std::function<void(Notice)> notify_;
 };
 
 Connection::Connection(asio::ip::tcp::socket socket, ConnectionShared& shared)
@@ -523,6 +532,7 @@ void Connection::watch_peer() {
   peer_timer_.async_wait([self = shared_from_this()](error_code failed) {
     if (failed || self->closed_ || self->answer_ == nullptr) return;
     if (platform::is_closed_by_peer(self->stream_.socket().native_handle())) return self->close();
+    self->answer_->note_time();
     self->watch_peer();
   });
 }

@@ -38,6 +38,13 @@ struct Request {
   bool has_header(std::string_view lower_case_name) const;
 };
 
+/// What who makes an answer is told of it.
+enum class Notice {
+  taken,   ///< its reader has taken all that was written
+  quiet,   ///< nothing was written for HttpLimits::quiet_seconds
+  closed,  ///< its reader has gone away
+};
+
 /// Any thread may call these functions, one at a time. Either send() once, or begin(), then write()
 /// and end().
 class Exchange {
@@ -57,9 +64,9 @@ class Exchange {
   virtual size_t unsent() const = 0;
   /// Whether nothing can be sent any more.
   virtual bool closed() const = 0;
-  /// `notify` is called whenever unsent() has fallen to 0, and with `closed` when the reader has
-  /// gone away, until the answer has ended. It must return at once.
-  virtual void watch(std::function<void(bool closed)> notify) = 0;
+  /// `notify` is called until the answer has ended: whenever unsent() has fallen to 0, again and
+  /// again while nothing is written, and when the reader has gone away. It must return at once.
+  virtual void watch(std::function<void(Notice)> notify) = 0;
   /// Since the request came.
   virtual double seconds() const = 0;
   /// The status that was sent; 0: none yet. And the bytes of the body so far.
@@ -91,6 +98,7 @@ struct HttpLimits {
   double request_seconds = 60;              ///< to send a request
   double write_seconds = 60;                ///< without any progress in reading the answer
   double idle_seconds = 120;                ///< between requests
+  double quiet_seconds = 10;                ///< see Notice::quiet; 0 or less: it is never told
   size_t connections = 4096;
 };
 

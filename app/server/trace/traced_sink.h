@@ -26,6 +26,7 @@ class TracedSink final : public CompletionSink {
 
   void begun(int choice, WallClock::time_point at) override;
   void prompt_token(int prompt, const TokenChoices& choices) override;
+  void quiet() override { sink_->quiet(); }
   void part(int choice, const OutputEvent& event, std::vector<TokenChoices> tokens) override;
   void finished(int choice, const GenerateResult& result) override;
   void done(const CompletionTotals& totals) override;

@@ -444,6 +444,11 @@ struct ModelImage {
 struct GenerateOptions {
   int32_t max_tokens = -1;  ///< −1: until the end of the text or the context; 0: only the prompt
   bool ignore_end = false;  ///< continue after end-of-text tokens
+  /// Before so many tokens have been generated, neither an end-of-text token nor one of stop_tokens
+  /// is chosen.
+  int32_t min_tokens = 0;
+  /// Tokens that end the text as end-of-text tokens do, also with ignore_end.
+  std::vector<int32_t> stop_tokens;
   ContextOverflow overflow = ContextOverflow::stop;
   int32_t keep = 0;  ///< leading tokens that stay with ContextOverflow::shift
   /// The text ends before the first of these strings, with FinishReason::stop. Text that may begin

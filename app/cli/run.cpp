@@ -1,6 +1,7 @@
 // infer run: completes a raw prompt, with several seeds at once if so asked.
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
 #include <limits>
 #include <new>
 #include <system_error>
@@ -211,8 +212,14 @@ std::string prompt_of(const RunArgs& args) {
   if (args.prompt) return *args.prompt;
   if (args.prompt_word) return *args.prompt_word;
   if (!args.binary_file.empty()) return read_input(args.binary_file);
-  return without_line_end(read_input_or_pipe(
-      args.file, "prompt", "use -p TEXT, -f FILE or a pipe; 'infer chat' converses"));
+  std::string hint = "use -p TEXT, -f FILE or a pipe; 'infer chat' converses";
+  std::error_code ignored;
+  const std::string& model = args.model.path;
+  if (!model.empty() && !std::filesystem::exists(model, ignored)) {
+    hint = fmt::format("'{}' was taken as the model: no such file; give the prompt with -p",
+                       printable(model));
+  }
+  return without_line_end(read_input_or_pipe(args.file, "prompt", hint.c_str()));
 }
 
 /// Forbids the tokens that end a text, as --ignore-eos does in llama.cpp. A constraint decides by

@@ -255,6 +255,12 @@ Result<PerplexityReport> perplexity(Engine& engine, std::string_view text,
     INFER_TRY(const std::vector<int32_t> tokens,
               engine.tokenize(text, {true, options.parse_special}));
     const auto size = static_cast<int64_t>(tokens.size());
+    if (engine.memory().context < 4) {
+      return fail(StatusCode::invalid_argument,
+                  "the context of {} tokens is less than the smallest chunk, 4 tokens: give a "
+                  "greater one (-c)",
+                  engine.memory().context);
+    }
     if (options.chunk < 4 || options.chunk > engine.memory().context) {
       return fail(StatusCode::invalid_argument,
                   "chunk: expected 4 tokens to the context of {}, found {}",

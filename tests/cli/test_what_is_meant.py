@@ -64,6 +64,17 @@ def test_a_context_is_the_chunk(command, tmp_path, monkeypatch):
     assert told[0] == told[1] != told[2]
 
 
+def test_a_context_below_the_smallest_chunk_is_named(tmp_path):
+    (tmp_path / "text").write_text(SENTENCE * 60)
+    fails(2, "perplexity", "-m", DEMO, "-f", tmp_path / "text", "-c", 2, says="context of 2 tokens is less")
+
+
+def test_a_prompt_that_was_taken_as_the_model():
+    fails(2, "run", "Once upon a time", stdin=b"", says="'Once upon a time' was taken as the model: no such "
+          "file; give the prompt with -p")
+    fails(2, "run", DEMO, stdin=b"", says="use -p TEXT")
+
+
 def test_one_turn_is_one_answer(tmp_path):
     done = infer("chat", "-m", DEMO, "-st", stdin=b"\nWhat is 7 + 8?\n")
     assert done.returncode == 0 and done.stdout.strip(), done.stderr

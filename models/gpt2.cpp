@@ -1,5 +1,6 @@
 // GPT-2: learned positions, LayerNorms and projections with biases, a feed-forward of GELU without
-// a gate. Radford et al. 2019.
+// a gate. Radford et al. 2019. StarCoder is the same with one key-value head for all. Li et al.
+// 2023.
 #include <array>
 
 #include "engine/model/checkpoint.h"
@@ -68,10 +69,17 @@ void map(CheckpointMap& m) {
   const int64_t inner = m.config.get_int("n_inner", 4 * width, 1, kMaxWidth);
   m.config.assume("intermediate_size", inner);
   m.config.assume("layer_norm_eps", m.config.get_float("layer_norm_epsilon", 1e-5));
-  m.config.assume("hidden_act", m.config.get_string("activation_function", "gelu_new"));
+  const bool starcoder = m.config.checkpoint() == "GPTBigCodeForCausalLM";
+  // Both are the approximation by tanh.
+  const char* const gelu = starcoder ? "gelu_pytorch_tanh" : "gelu_new";
+  m.config.assume("hidden_act", m.config.get_string("activation_function", gelu));
   m.config.assume("tie_word_embeddings", true);
-  m.begin({.architecture = "gpt2",
-           .activation = "gelu_new",
+  if (starcoder) {
+    m.config.require(m.config.get_bool("multi_query", true), "multi_query false");
+    m.config.assume("num_key_value_heads", int64_t{1});
+  }
+  m.begin({.architecture = starcoder ? "starcoder" : "gpt2",
+           .activation = gelu,
            .layer_norms = true,
            .table = "wte.weight"});
   m.config.require(m.config.get_bool("scale_attn_weights", true), "scale_attn_weights false");
@@ -85,14 +93,18 @@ void map(CheckpointMap& m) {
   m.tensors.copy("norm.bias", "output_norm.bias");
   m.tensors.copy("wpe.weight", "position_embd.weight");
   m.layers({{"ln_1", "attn_norm"}, {"ln_2", "ffn_norm"}});
-  map_matrices(m, width, inner);
+  if (!starcoder) return map_matrices(m, width, inner);
+  m.layers({{"attn.c_attn", "attn_qkv"},
+            {"attn.c_proj", "attn_output"},
+            {"mlp.c_fc", "ffn_up"},
+            {"mlp.c_proj", "ffn_down"}});
 }
 
 }  // namespace
 
 const ArchDef& gpt2_arch() {
-  static constexpr const char* kNames[] = {"gpt2"};
-  static constexpr const char* kCheckpoints[] = {"GPT2LMHeadModel"};
+  static constexpr const char* kNames[] = {"gpt2", "starcoder"};
+  static constexpr const char* kCheckpoints[] = {"GPT2LMHeadModel", "GPTBigCodeForCausalLM"};
   static const ArchDef def{kNames, create, kCheckpoints, map};
   return def;
 }

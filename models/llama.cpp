@@ -1,4 +1,4 @@
-// Llama 1 to 3.2, Mistral, Mixtral, TinyLlama, SmolLM2, InternLM 3: the plain decoder with
+// Llama 1 to 3.2, Mistral, Mixtral, TinyLlama, SmolLM2, InternLM 3, XVERSE: the plain decoder with
 // interleaved RoPE (Llama 3.1 divides its frequencies by "rope_freqs"), SwiGLU or experts chosen by
 // softmax. "llama-embed" makes vectors: every token of a text sees all others.
 // Touvron et al. 2023; Dubey et al. 2024; Jiang et al. 2023 and 2024.
@@ -52,7 +52,10 @@ void map(CheckpointMap& m) {
     }
   }
   const bool bidirectional = m.config.checkpoint().starts_with("LlamaBidirectional");
-  m.begin({.architecture = bidirectional ? "llama-embed" : "llama",
+  const bool xverse = m.config.checkpoint() == "XverseForCausalLM";
+  m.begin({.architecture = bidirectional ? "llama-embed"
+                           : xverse      ? "xverse"
+                                         : "llama",
            .rope_base = m.config.checkpoint() == "MixtralForCausalLM" ? 1e6 : 10000.0});
   // transformers ignores this key for Llama. Others may not.
   m.config.require(m.config.get_float(rope_section(m.config) + "partial_rotary_factor",
@@ -63,7 +66,7 @@ void map(CheckpointMap& m) {
   m.attention();
   m.feed_forward();
   if (bidirectional) return map_bidirectional(m);
-  if (m.config.checkpoint() == "LlamaForCausalLM") return;
+  if (m.config.checkpoint() == "LlamaForCausalLM" || xverse) return;
   if (const int64_t window = window_of(m.config); window > 0)
     m.keys.set_int("attention.sliding_window", window);
   const int64_t experts = m.config.get_int("num_local_experts", 0, 0, 65536);
@@ -81,11 +84,14 @@ void map(CheckpointMap& m) {
 }  // namespace
 
 const ArchDef& llama_arch() {
-  static constexpr const char* kNames[] = {"llama", "llama-embed"};
-  static constexpr const char* kCheckpoints[] = {
-      "LlamaForCausalLM",        "MistralForCausalLM",
-      "MixtralForCausalLM",      "InternLM3ForCausalLM",
-      "LlamaBidirectionalModel", "LlamaBidirectionalForSequenceClassification"};
+  static constexpr const char* kNames[] = {"llama", "llama-embed", "xverse"};
+  static constexpr const char* kCheckpoints[] = {"LlamaForCausalLM",
+                                                 "MistralForCausalLM",
+                                                 "MixtralForCausalLM",
+                                                 "InternLM3ForCausalLM",
+                                                 "XverseForCausalLM",
+                                                 "LlamaBidirectionalModel",
+                                                 "LlamaBidirectionalForSequenceClassification"};
   static const ArchDef def{.names = kNames,
                            .create = create,
                            .checkpoints = kCheckpoints,

@@ -17,7 +17,7 @@ LAYERS = {"deepseek-v3.2": 4,  # its first three have no experts
           "trinity-mini": 3,  # the same
           "gemma-4-e4b": 14}  # six of them share keys
 KV_HEADS = {"gemma-3-1b": 1, "deepseek-v2-lite": 1, "deepseek-v3.2": 1,
-            "mistral-small-4": 1, "minicpm3-4b": 1, "plm-1.8b": 1, "phi-3-mini": 4, "olmo2-1b": 4, "olmo2-7b": 4}
+            "mistral-small-4": 1, "minicpm3-4b": 1, "plm-1.8b": 1, "starcoderbase-1b": 1, "phi-3-mini": 4, "olmo2-1b": 4, "olmo2-7b": 4}
 
 
 def described(path):

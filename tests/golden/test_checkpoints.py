@@ -188,7 +188,7 @@ def before_version_5(config):
 # have no RoPE, and Step 3.5 had another form before: test_step_checkpoints.py.
 @pytest.mark.parametrize("name", [name for name in NAMES
                                   if name not in ("muse-glimmer", "olmo3-llama3", "kimi-linear", "dots3note",
-                                                  "gpt2", "gpt2-untied", "mamba2", "mamba2-groups",
+                                                  "gpt2", "gpt2-untied", "starcoder", "mamba2", "mamba2-groups",
                                                   "step35")])
 def test_configurations_of_transformers_4(name, tmp_path):
     saved(name, tmp_path / "m")

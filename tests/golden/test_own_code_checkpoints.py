@@ -140,6 +140,22 @@ def internlm3(folder, **changes):
            | changes)
 
 
+def xverse(folder, **changes):
+    d = Directory("xverse-f32")
+    as_llama(d)
+    d.save(folder, "XverseForCausalLM", **changes)
+
+
+def orion(folder, **changes):
+    """RMSNorm's key is that of its LayerNorms."""
+    d = Directory("orion-f32")
+    d.rename({"token_embd": "model.embed_tokens", "output_norm": "model.norm",
+              "output": "lm_head"})
+    d.rename(NORMS | FEED_FORWARD | ATTENTION, range(d.layers))
+    d.save(folder, "OrionForCausalLM", **{
+        "rms_norm_eps": d.key("attention.layer_norm_epsilon")} | changes)
+
+
 def minicpm(name, folder, **changes):
     d = Directory(name)
     long = {part: d.left.pop(f"rope_factors_{part}.weight").tolist()
@@ -267,8 +283,9 @@ def deci(folder, **changes):
            | changes)
 
 
-FAMILIES = {"pangu-embedded-f32": pangu, "maincoder-f32": maincoder, "bailingmoe-f32": bailingmoe,
-            "spark2_5-f32": spark, "plm-f32": plm, "deci-f32": deci, "exaone-f32": exaone, "deepseek-f32": deepseek, "bailingmoe2-f32": bailingmoe2,
+FAMILIES = {"xverse-f32": xverse, "orion-f32": orion, "pangu-embedded-f32": pangu, "maincoder-f32": maincoder, "bailingmoe-f32": bailingmoe,
+            "spark2_5-f32": spark,
+            "plm-f32": plm, "deci-f32": deci, "exaone-f32": exaone, "deepseek-f32": deepseek, "bailingmoe2-f32": bailingmoe2,
             "internlm2-f32": internlm2, "llama-f32": internlm3,
             "minicpm-f32": lambda *a, **k: minicpm("minicpm-f32", *a, **k),
             "minicpm-long-f32": lambda *a, **k: minicpm("minicpm-long-f32", *a, **k)}
@@ -335,6 +352,8 @@ def test_llama_cpp_agrees(name, tmp_path):
     ("spark2_5-f32", {"hidden_act": "silu"}, "silu"),
     ("spark2_5-f32", {"headwise_attn_output_gate": False}, "headwise_attn_output_gate"),
     ("spark2_5-f32", {"gate_attn_act_mode": "tanh"}, "gate_attn_act_mode"),
+    ("orion-f32", {"hidden_act": "gelu"}, "gelu"),
+    ("xverse-f32", {"hidden_act": "gelu"}, "gelu"),
     ("plm-f32", {"hidden_act": "silu"}, "silu"),
     ("plm-f32", {"q_lora_rank": 12}, "q_lora_rank"),
     ("deci-f32", {"num_hidden_layers": 5}, "layers.5"),

@@ -70,6 +70,8 @@ from tests.golden.test_checkpoints import infer, rewritten, saved  # noqa: E402
     ("gpt2", lambda c: c.__setitem__("scale_attn_weights", False), "scale_attn_weights"),
     ("gpt2", lambda c: c.__setitem__("scale_attn_by_inverse_layer_idx", True),
      "scale_attn_by_inverse_layer_idx"),
+    ("starcoder", lambda c: c.__setitem__("multi_query", False), "multi_query"),
+    ("starcoder", lambda c: c.__setitem__("activation_function", "gelu"), "gelu"),
     ("mamba2", lambda c: c.__setitem__("time_step_limit", [0.0, 0.1]), "time_step_limit"),
     ("mamba2", lambda c: c.__setitem__("hidden_act", "gelu"), "gelu"),
     ("bailingmoe3", lambda c: c.__setitem__("kda_safe_gate", False), "kda_safe_gate"),

@@ -269,6 +269,7 @@ CHECKPOINTS = {
     "olmo-clipped": ("OlmoConfig", "olmo", DENSE | {"clip_qkv": 0.4}),
     "gpt2": ("GPT2Config", "gpt2", GPT2),
     "gpt2-untied": ("GPT2Config", "gpt2", GPT2 | {"n_inner": 38, "tie_word_embeddings": False}),
+    "starcoder": ("GPTBigCodeConfig", "starcoder", GPT2 | {"n_inner": 38}),
     "mamba2": ("Mamba2Config", "mamba2", MAMBA2),
     "mamba2-groups": ("Mamba2Config", "mamba2", MAMBA2 | {
         "n_groups": 2, "use_bias": True, "tie_word_embeddings": True}),

@@ -138,9 +138,11 @@ def falcon(name):
 
 
 def gpt2(name):
-    m = normed(name, "gpt2", 40, 3, 4, 4, 10, 320, feed_forward_length=38)
+    """Of StarCoder all heads share a key."""
+    arch = name.removesuffix("-f32")
+    m = normed(name, arch, 40, 3, 4, 4 if arch == "gpt2" else 1, 10, 320, feed_forward_length=38)
     for key in ("rope.dimension_count", "attention.key_length", "attention.value_length"):
-        del m.metadata["gpt2." + key]
+        del m.metadata[f"{arch}.{key}"]
     embedding(m, tied=True, spread=0.7)
     m.tensors["position_embd.weight"] = m.rng.normal(0, 0.5, (320, m.width))
     for layer in range(m.layers):
@@ -148,4 +150,15 @@ def gpt2(name):
         fused_attention(m, layer)
         norm(m, f"blk.{layer}.ffn_norm")
         plain_feed_forward(m, layer, 38)
+    return m
+
+
+def orion(name):
+    m = normed(name, "orion", 36, 3, 6, 2, 6, feed_forward_length=38)
+    embedding(m)
+    for layer in range(m.layers):
+        norm(m, f"blk.{layer}.attn_norm")
+        m.attention(layer, norms=False)
+        norm(m, f"blk.{layer}.ffn_norm")
+        m.feed_forward(layer, 38, norms=False)
     return m

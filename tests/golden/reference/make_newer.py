@@ -184,3 +184,10 @@ def deci(name):
         if widths[layer]:
             m.feed_forward(layer, widths[layer])
     return m
+
+
+def xverse(name):
+    m = Builder(name, "xverse", 36, 3, 6, 2, 6, feed_forward_length=38)
+    m.embedding()
+    plain_layers(m, 38)
+    return m

@@ -19,18 +19,18 @@ INTERLEAVED = DEEPSEEK | {"bailingmoe3", "hy_v4", "dots3note", "llama", "olmo", 
                "granite_swa", "glm4", "command-r",
                "cohere2", "ernie4_5", "ernie4_5-moe", "mistral3",
                "llama4", "arcee", "muse-glimmer", "internlm2", "minicpm", "deepseek", "chatglm", "cohere2moe",
-               "maincoder", "bailingmoe", "plm", "deci"}
+               "maincoder", "bailingmoe", "plm", "deci", "xverse"}
 # Architectures with an RMSNorm on every head of queries and keys.
 HEAD_NORMS = {"qwen3", "qwen3moe", "qwen3vl", "gemma3", "apertus", "glm4moe", "exaone4", "dots1",
               "afmoe", "exaone-moe", "muse-glimmer", "bailingmoe2", "step35", "hy_v3", "laguna", "mellum"}
 # Architectures with a LayerNorm that attention and feed-forward share: they lie side by side.
 PARALLEL = {"command-r", "cohere2", "cohere2moe", "phi2"}
 LAYER_NORMS = PARALLEL | {"starcoder2", "stablelm", "phimoe", "nemotron", "gptneox", "falcon", "olmo", "gpt2",
-                          "jais2"}
+                          "jais2", "orion", "starcoder"}
 # Architectures with limits on what SwiGLU multiplies, in some layers.
 LIMITED = {"step35", "bailingmoe3", "hy_v4"}
 # Feed-forwards without a gate.
-ACTIVATIONS = {"starcoder2": gelu_tanh, "phi2": gelu_tanh, "gpt2": gelu_tanh, "gptneox": gelu, "falcon": gelu,
+ACTIVATIONS = {"starcoder2": gelu_tanh, "phi2": gelu_tanh, "gpt2": gelu_tanh, "starcoder": gelu_tanh, "gptneox": gelu, "falcon": gelu,
                **{arch: lambda x: np.maximum(x, 0) ** 2 for arch in ("arcee", "nemotron", "jais2", "plm")}}
 
 
@@ -125,7 +125,7 @@ class Model:
         return multiplier * 10 if self.arch in DEEPSEEK else multiplier
 
     def rope(self, heads, layer):
-        if self.arch == "llama4" and (layer + 1) % 4 == 0 or self.arch in ("kimi-linear", "kimi-k3", "gpt2"):
+        if self.arch == "llama4" and (layer + 1) % 4 == 0 or self.arch in ("kimi-linear", "kimi-k3", "gpt2", "starcoder"):
             return heads
         if not self.key("attention.rope_pattern", [True] * self.layers)[layer]:
             return heads
@@ -382,7 +382,7 @@ class Model:
         if self.arch in ("gemma", "gemma2", "gemma3", "gemma4", "afmoe"):
             # The file holds no factor: the width's root, in the float32 that the engine multiplies.
             x = x * np.float64(np.float32(np.sqrt(self.width)))
-        if self.arch == "gpt2":
+        if self.arch in ("gpt2", "starcoder"):
             x = x + self.tensors["position_embd.weight"][:len(x)]
         if self.arch == "muse-glimmer":
             x = rms_norm(x, 1.0, self.eps)

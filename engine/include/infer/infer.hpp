@@ -186,8 +186,8 @@ struct ModelDescription {
   std::string unsupported;
   /// Further layers that predict the token after the next one: the drafter "mtp" uses them.
   int64_t next_token_layers = 0;
-  /// Jinja source of the template named "tool_use", which some models have for conversations with
-  /// tools; may be empty.
+  /// Jinja source of the template "tool_use", of some models for conversations with tools; or
+  /// empty.
   std::string tool_template;
 };
 
@@ -444,11 +444,9 @@ struct ModelImage {
 struct GenerateOptions {
   int32_t max_tokens = -1;  ///< −1: until the end of the text or the context; 0: only the prompt
   bool ignore_end = false;  ///< continue after end-of-text tokens
-  /// Before so many tokens have been generated, neither an end-of-text token nor one of stop_tokens
-  /// is chosen.
-  int32_t min_tokens = 0;
-  /// Tokens that end the text as end-of-text tokens do, also with ignore_end.
-  std::vector<int32_t> stop_tokens;
+  int32_t min_tokens = 0;   ///< before so many, no token is chosen that ends the text
+  std::vector<int32_t>
+      stop_tokens;  ///< end the text as end-of-text tokens do, even with ignore_end
   ContextOverflow overflow = ContextOverflow::stop;
   int32_t keep = 0;  ///< leading tokens that stay with ContextOverflow::shift
   /// The text ends before the first of these strings, with FinishReason::stop. Text that may begin
@@ -562,8 +560,7 @@ struct SessionOptions {
   /// behaves as if the engine's context were no larger. One more may be generated after them, which
   /// nothing follows.
   int64_t context = 0;
-  /// By adapter (Engine::adapters()): what it is multiplied with in this session; 0: it is
-  /// off. Empty: as loaded.
+  /// By adapter (Engine::adapters()): its factor in this session; 0: it is off. Empty: as loaded.
   std::vector<float> adapters;
 };
 
@@ -727,8 +724,8 @@ class INFER_API Engine {
   Engine& operator=(const Engine&) = delete;
 
   const ModelDescription& model() const;
-  /// The devices in use, the CPU first; memory_free is the present value. After a fallback only the
-  /// CPU.
+  /// The devices in use, the CPU first, or alone after a fallback; memory_free is the present
+  /// value.
   std::vector<DeviceDescription> devices() const;
   /// What the engine does and has done. Never waits for a step and costs the steps nothing: it may
   /// be called often. If GPUs are used, a call may take some milliseconds once a second. memory()

@@ -155,15 +155,16 @@ class ByteBpe : public TextEncoder {
 
   Status build(const TokenizerSpec& spec);
 
-  Status encode(std::string_view text, bool fresh, std::vector<int32_t>& out) const override {
+  std::string normalise(std::string_view text, bool fresh) const override {
     std::string composed;
     if (compose_ && compose(text, composed)) text = composed;
+    if (!rules_.raw_utf8 || unless_space_) return std::string(text);
+    return with_marks(text, fresh && space_prefix_);
+  }
+  Status encode(std::string_view text, bool fresh, std::vector<int32_t>& out) const override {
     std::string escaped;
-    if (rules_.raw_utf8) {
-      if (fresh && space_prefix_ && !(unless_space_ && begins_with_space(text))) {
-        escaped = kSpaceMark;
-      }
-      escaped += escape_spaces(text);
+    if (rules_.raw_utf8 && unless_space_) {
+      escaped = with_marks(text, fresh && space_prefix_ && !begins_with_space(text));
       text = escaped;
     }
     Workspace work;

@@ -49,7 +49,7 @@ Result<Charsmap> Charsmap::parse(std::span<const uint8_t> blob, const std::strin
   return map;
 }
 
-Charsmap::Mapping Charsmap::find(std::string_view text) const {
+Charsmap::Mapping Charsmap::find(std::string_view text, bool shortest) const {
   Mapping mapping;
   if (units_.empty()) return mapping;
   size_t node = offset_of(units_[0]);
@@ -66,6 +66,7 @@ Charsmap::Mapping Charsmap::find(std::string_view text) const {
     if (at >= replacements_.size()) break;
     const std::string_view replacement = replacements_.c_str() + at;
     if (replacement.size() <= kMaxGrowth * (i + 1)) mapping = {replacement, i + 1};
+    if (shortest) break;
   }
   return mapping;
 }

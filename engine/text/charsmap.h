@@ -26,9 +26,13 @@ class Charsmap {
     size_t size = 0;  ///< bytes of the text that it replaces; 0: none
   };
   /// The mapping of the longest prefix of `text` that has one.
-  Mapping find(std::string_view text) const;
+  Mapping find(std::string_view text) const { return find(text, false); }
+  /// That of the shortest.
+  Mapping find_shortest(std::string_view text) const { return find(text, true); }
 
  private:
+  Mapping find(std::string_view text, bool shortest) const;
+
   std::vector<uint32_t> units_;
   std::string replacements_;
 };

@@ -28,12 +28,16 @@ class SentencepieceBpe : public TextEncoder {
     }
   }
 
+  std::string normalise(std::string_view text, bool fresh) const override {
+    return unless_space_ ? std::string(text) : with_marks(text, fresh && space_prefix_);
+  }
   Status encode(std::string_view text, bool fresh, std::vector<int32_t>& out) const override {
     if (text.empty()) return {};
-    const bool prefix = fresh && space_prefix_ && !(unless_space_ && begins_with_space(text));
-    std::string escaped(prefix ? kSpaceMark : std::string_view());
-    escaped += escape_spaces(text);
-    merge(escaped, out);
+    if (unless_space_) {
+      merge(with_marks(text, fresh && space_prefix_ && !begins_with_space(text)), out);
+    } else {
+      merge(text, out);
+    }
     return {};
   }
 

@@ -1,5 +1,7 @@
 #include "engine/text/special_tokens.h"
 
+#include <utf8proc.h>
+
 #include <algorithm>
 #include <initializer_list>
 
@@ -20,10 +22,6 @@ int32_t find_any(const TokenMap& by_text, std::initializer_list<std::string_view
   return kNoToken;
 }
 
-bool contains(const std::vector<int32_t>& sorted, int32_t id) {
-  return std::binary_search(sorted.begin(), sorted.end(), id);
-}
-
 /// A spelling counts as special only if the file does not say that it is ordinary text.
 int32_t find_special(const TokenizerSpec& spec, const TokenMap& by_text,
                      std::initializer_list<std::string_view> spellings) {
@@ -38,32 +36,28 @@ int32_t find_special(const TokenizerSpec& spec, const TokenMap& by_text,
   return kNoToken;
 }
 
-/// Bytes of the white space, as Unicode has it, that `text` begins with.
-size_t leading_white(std::string_view text) {
-  size_t size = 0;
-  while (size < text.size()) {
-    const Utf8Char c = decode_utf8(text, size);
-    if (!c.valid || (char_class(c.code) & kSpace) == 0) break;
-    size += c.size;
-  }
-  return size;
+/// Letters, marks, digits, what connects words and what joins characters: \w of the library.
+bool in_word(const Utf8Char& c) {
+  constexpr char32_t kNonJoiner = 0x200c, kJoiner = 0x200d;
+  if (!c.valid) return false;
+  if (c.code == kNonJoiner || c.code == kJoiner) return true;
+  if ((char_class(c.code) & (kLetter | kMark | kNd)) != 0) return true;
+  const auto* properties = utf8proc_get_property(static_cast<utf8proc_int32_t>(c.code));
+  return properties->category == UTF8PROC_CATEGORY_PC ||
+         properties->category == UTF8PROC_CATEGORY_NL;
 }
 
-/// Of that which it ends with.
-size_t trailing_white(std::string_view text) {
-  constexpr size_t kLongest = 3;  // of a white character
-  size_t size = 0;
-  for (size_t bytes = 1; bytes <= std::min(kLongest, text.size() - size);) {
-    const size_t at = text.size() - size - bytes;
-    const Utf8Char c = decode_utf8(text, at);
-    if (c.valid && c.size == bytes && (char_class(c.code) & kSpace) != 0) {
-      size += bytes;
-      bytes = 1;
-    } else {
-      ++bytes;
-    }
+bool begins_in_word(std::string_view text) {
+  return !text.empty() && in_word(decode_utf8(text, 0));
+}
+
+bool ends_in_word(std::string_view text) {
+  size_t begin = text.size();
+  while (begin > 0 && text.size() - begin < 4) {
+    const Utf8Char c = decode_utf8(text, --begin);
+    if (c.valid) return begin + c.size == text.size() && in_word(c);
   }
-  return size;
+  return false;
 }
 
 /// Phi-3 vocabularies are Llama's with these added; the file does not say that they strip.
@@ -204,31 +198,64 @@ SpecialRules resolve_special_tokens(TokenizerSpec& spec, const TokenMap& by_text
 }
 
 std::string user_defined_text(const TokenizerSpec& spec, std::string_view token) {
-  return spec.model == "llama" || spec.model == "t5" ? unescape_spaces(token) : std::string(token);
+  const bool marks =
+      spec.model == "llama" || spec.model == "t5" || (spec.words && spec.words->characters);
+  return marks ? unescape_spaces(token) : std::string(token);
 }
 
-SpecialMatcher::SpecialMatcher(const TokenizerSpec& spec) {
+std::string literal_text(const TokenizerSpec& spec, int32_t id) {
+  const std::string& token = spec.tokens[static_cast<size_t>(id)];
+  const bool bracketed = token.starts_with('[') && token.ends_with(']');
+  const bool word = spec.model == "bert" && token_type(spec, id) == TokenType::normal;
+  if (!word || bracketed) return token;
+  return token.starts_with(kSpaceMark) ? token.substr(kSpaceMark.size()) : "##" + token;
+}
+
+SpecialMatcher SpecialMatcher::raw(const TokenizerSpec& spec) {
   std::vector<std::string> spellings(spec.tokens.size());
-  std::vector<std::pair<std::string_view, int32_t>> all;
-  std::vector<std::pair<std::string_view, int32_t>> user_defined;
-  TokenMap by_text;
+  std::vector<Entry> entries;
   for (size_t i = 0; i < spec.tokens.size(); ++i) {
     const auto id = static_cast<int32_t>(i);
     const TokenType type = token_type(spec, id);
-    const bool user = type == TokenType::user_defined;
-    if (!user && type != TokenType::control && type != TokenType::unknown) continue;
-    if (spec.tokens[i].size() > kMaxSpecialBytes) continue;
-    by_text.emplace(spec.tokens[i], id);
-    spellings[i] = user ? user_defined_text(spec, spec.tokens[i]) : spec.tokens[i];
-    all.emplace_back(spellings[i], id);
-    if (user) user_defined.emplace_back(spellings[i], id);
+    const bool control = type == TokenType::control || type == TokenType::unknown;
+    const bool literal = contains(spec.literal, id);
+    if (!literal && !control && type != TokenType::user_defined) continue;
+    if (contains(spec.normalised, id)) continue;
+    const bool as_spelt = literal || control;
+    spellings[i] = as_spelt ? literal_text(spec, id) : user_defined_text(spec, spec.tokens[i]);
+    entries.push_back({spellings[i], id, control});
+  }
+  return {spec, entries};
+}
+
+SpecialMatcher SpecialMatcher::normalised(const TokenizerSpec& spec,
+                                          const std::vector<std::string>& spellings) {
+  std::vector<Entry> entries;
+  for (size_t i = 0; i < spellings.size(); ++i) {
+    const int32_t id = spec.normalised[i];
+    entries.push_back({spellings[i], id, token_type(spec, id) == TokenType::control});
+  }
+  // Two may become the same: special tokens come first.
+  std::stable_partition(entries.begin(), entries.end(), [](const Entry& e) { return e.control; });
+  return {spec, entries};
+}
+
+SpecialMatcher::SpecialMatcher(const TokenizerSpec& spec, const std::vector<Entry>& entries)
+    : strips_left_(spec.strips_left),
+      strips_right_(spec.strips_right),
+      single_words_(spec.single_words) {
+  std::vector<std::pair<std::string_view, int32_t>> all;
+  std::vector<std::pair<std::string_view, int32_t>> user_defined;
+  TokenMap by_text;
+  for (const Entry& entry : entries) {
+    if (entry.spelling.size() > kMaxSpecialBytes) continue;
+    by_text.emplace(spec.tokens[static_cast<size_t>(entry.id)], entry.id);
+    all.emplace_back(entry.spelling, entry.id);
+    if (!entry.control) user_defined.emplace_back(entry.spelling, entry.id);
   }
 
-  if (!spec.strips_left.empty() || !spec.strips_right.empty()) {
-    strips_left_ = spec.strips_left;
-    strips_right_ = spec.strips_right;
-    std::sort(strips_left_.begin(), strips_left_.end());
-    std::sort(strips_right_.begin(), strips_right_.end());
+  if (!strips_left_.empty() || !strips_right_.empty()) {
+    // The file says it.
   } else if (looks_like_phi3(spec, by_text)) {
     for (const auto& [text, id] : by_text) {
       if (text != "<unk>" && text != "<s>" && text != "<|endoftext|>") strips_right_.push_back(id);
@@ -243,22 +270,39 @@ SpecialMatcher::SpecialMatcher(const TokenizerSpec& spec) {
   user_defined_ = ByteTrie(std::move(user_defined));
 }
 
-SpecialMatcher::Hit SpecialMatcher::find(std::string_view text, size_t pos, bool control) const {
+SpecialMatcher::Hit SpecialMatcher::find(std::string_view text, Place& place, bool control) const {
   const ByteTrie& trie = control ? all_ : user_defined_;
-  for (size_t i = pos; i < text.size(); ++i) {
+  for (size_t i = place.from; i < text.size(); ++i) {
     if (!trie.starts_with(static_cast<uint8_t>(text[i]))) continue;
     const ByteTrie::Match match = trie.longest_prefix(text.substr(i));
     if (match.value < 0) continue;
-    Hit hit{i, i + match.size, i, i + match.size, match.value};
-    if (contains(strips_left_, hit.id)) {
-      hit.text_end -= trailing_white(text.substr(pos, hit.text_end - pos));
+    const int32_t id = match.value;
+    const size_t end = i + match.size;
+    if (contains(single_words_, id) &&
+        (ends_in_word(text.substr(0, i)) || begins_in_word(text.substr(end)))) {
+      i = end - 1;
+      continue;
     }
-    if (contains(strips_right_, hit.id)) {
-      hit.text_begin += leading_white(text.substr(hit.text_begin));
+    size_t first = i;
+    if (contains(strips_left_, id)) {
+      first = i > place.taken ? i - trailing_white(text.substr(place.taken, i - place.taken))
+                              : place.taken;
     }
-    return hit;
+    size_t last = end;
+    if (contains(strips_right_, id)) {
+      if (place.white_end < end) place.white_end = end + leading_white(text.substr(end));
+      last = place.white_end;
+    }
+    // White space that a token takes may have tokens of its own. They count as well, unless they
+    // take what is before them, which is gone.
+    const Hit hit{place.taken, first, id};
+    place.from = end;
+    place.taken = last;
+    if (first < last) return hit;
+    i = end - 1;
   }
-  return {};
+  place.from = text.size();
+  return {place.taken, text.size()};
 }
 
 }  // namespace infer

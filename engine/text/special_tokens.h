@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/core/status.h"
 #include "engine/text/byte_trie.h"
 #include "engine/weights/tokenizer_spec.h"
 
@@ -40,26 +41,58 @@ struct SpecialRules {
 SpecialRules resolve_special_tokens(TokenizerSpec& spec, const TokenMap& by_text,
                                     bool default_add_bos);
 
-/// Finds special tokens in a text: leftmost, then longest.
+/// Finds special tokens in a text: leftmost, then longest. By default there are none.
 class SpecialMatcher {
  public:
   SpecialMatcher() = default;
-  explicit SpecialMatcher(const TokenizerSpec& spec);
+  /// Of the tokens that are found in a text as it is: all but spec.normalised. The lists of ids of
+  /// `spec` are in ascending order.
+  static SpecialMatcher raw(const TokenizerSpec& spec);
+  /// Of spec.normalised, which become `spellings`.
+  static SpecialMatcher normalised(const TokenizerSpec& spec,
+                                   const std::vector<std::string>& spellings);
 
   struct Hit {
-    size_t begin = 0, end = 0;            ///< the token's spelling, bytes
-    size_t text_end = 0, text_begin = 0;  ///< end of the text before it, start of the text after
-    int32_t id = kNoToken;                ///< kNoToken: no further token
+    size_t begin = 0, end = 0;  ///< bytes of the text before the token, none if begin >= end
+    int32_t id = kNoToken;      ///< kNoToken: no further token
   };
-  /// The first token at or after `pos`. With `control` false only user-defined ones count.
-  Hit find(std::string_view text, size_t pos, bool control) const;
+  struct Place {
+    size_t from = 0;       ///< where to look
+    size_t taken = 0;      ///< the text before it belongs to tokens already
+    size_t white_end = 0;  ///< all between `from` and here is white space, and no more follows
+  };
+  /// The first token at or after a place, which moves behind it. With `control` false only
+  /// user-defined ones count.
+  Hit find(std::string_view text, Place& place, bool control) const;
+
+  /// Calls between(text) -> Status for what tokens leave of a text, and token(id), in order.
+  template <typename Between, typename Token>
+  Status divide(std::string_view text, bool control, Between&& between, Token&& token) const {
+    for (Place place;;) {
+      const Hit hit = find(text, place, control);
+      if (hit.end > hit.begin) INFER_CHECK(between(text.substr(hit.begin, hit.end - hit.begin)));
+      if (hit.id == kNoToken) return {};
+      token(hit.id);
+    }
+  }
 
  private:
+  struct Entry {
+    std::string_view spelling;
+    int32_t id;
+    bool control;
+  };
+  SpecialMatcher(const TokenizerSpec& spec, const std::vector<Entry>& entries);
+
   ByteTrie all_;
   ByteTrie user_defined_;
   std::vector<int32_t> strips_left_;   ///< ids that swallow white space before them, ascending
   std::vector<int32_t> strips_right_;  ///< and after them
+  std::vector<int32_t> single_words_;  ///< ids that count only where no word goes on beside them
 };
+
+/// An added token as a text has it, where a vocabulary of words spells it otherwise ("bert").
+std::string literal_text(const TokenizerSpec& spec, int32_t id);
 
 /// The spelling of a user-defined token inside a text, where it differs from the file's.
 std::string user_defined_text(const TokenizerSpec& spec, std::string_view token);

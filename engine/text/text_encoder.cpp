@@ -1,5 +1,7 @@
 #include "engine/text/text_encoder.h"
 
+#include <algorithm>
+
 namespace infer {
 
 int parse_byte_token(std::string_view token) {
@@ -43,9 +45,10 @@ bool begins_with_space(std::string_view text) {
   return text.starts_with(' ') || text.starts_with(kSpaceMark);
 }
 
-std::string escape_spaces(std::string_view text) {
+std::string with_marks(std::string_view text, bool prefix) {
   std::string out;
-  out.reserve(text.size() + text.size() / 4);
+  out.reserve(text.size() + text.size() / 4 + kSpaceMark.size());
+  if (prefix && !text.empty()) out += kSpaceMark;
   for (const char c : text) {
     if (c == ' ') {
       out += kSpaceMark;
@@ -74,7 +77,12 @@ TokenType token_type(const TokenizerSpec& spec, int32_t id) {
   return spec.types.empty() ? TokenType::normal : spec.types[static_cast<size_t>(id)];
 }
 
+bool contains(const std::vector<int32_t>& sorted, int32_t id) {
+  return std::binary_search(sorted.begin(), sorted.end(), id);
+}
+
 bool is_text_token(const TokenizerSpec& spec, int32_t id) {
+  if (contains(spec.apart, id)) return false;
   const TokenType type = token_type(spec, id);
   return type == TokenType::normal || type == TokenType::user_defined || type == TokenType::unused;
 }

@@ -21,14 +21,19 @@ class TextEncoder {
  public:
   virtual ~TextEncoder() = default;
 
-  /// Appends the ids of `text`. `fresh`: it begins the input or follows a special token.
-  /// unsupported if a pattern of the model needs too long for the text.
+  /// The text as it is when normalised tokens are looked for. `fresh`: it begins the input or
+  /// follows a special token.
+  virtual std::string normalise(std::string_view text, bool fresh) const = 0;
+
+  /// Appends the ids of a normalised text, or of what normalised tokens leave of one. `fresh`: it
+  /// begins the input or follows a special or normalised token. unsupported if a pattern of the
+  /// model needs too long for the text.
   virtual Status encode(std::string_view text, bool fresh, std::vector<int32_t>& out) const = 0;
 
   /// The bytes that a normal token with this spelling stands for.
   virtual std::string piece(std::string_view token) const = 0;
 
-  /// Whether encode() puts a space before a fresh text.
+  /// Whether a space is put before a fresh text.
   virtual bool adds_space_prefix() const { return false; }
   /// Whether add_special puts `bos` before a text if the file does not say.
   virtual bool default_add_bos() const { return false; }
@@ -49,13 +54,15 @@ int parse_byte_token(std::string_view token);
 int32_t unknown_token(const TokenizerSpec& spec);
 /// Whether `text` begins with a space or ▁.
 bool begins_with_space(std::string_view text);
-/// `text` with every space a ▁.
-std::string escape_spaces(std::string_view text);
+/// `text` with every space a ▁, and with `prefix` another ▁ before it unless it is empty.
+std::string with_marks(std::string_view text, bool prefix);
 /// `text` with every ▁ a space.
 std::string unescape_spaces(std::string_view text);
 /// The type of a token, normal where the spec has no types.
 TokenType token_type(const TokenizerSpec& spec, int32_t id);
-/// Whether ordinary text may become this token.
+/// Whether a list of ids in ascending order has this one.
+bool contains(const std::vector<int32_t>& sorted, int32_t id);
+/// Whether ordinary text may become this token. `spec.apart` is in ascending order.
 bool is_text_token(const TokenizerSpec& spec, int32_t id);
 
 }  // namespace infer

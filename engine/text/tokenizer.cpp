@@ -86,6 +86,10 @@ Status Tokenizer::build() {
   }
   INFER_CHECK(check_lengths(spec_));
   INFER_CHECK(check_ids(spec_));
+  for (auto* ids : {&spec_.apart, &spec_.literal, &spec_.normalised, &spec_.single_words,
+                    &spec_.strips_left, &spec_.strips_right}) {
+    std::sort(ids->begin(), ids->end());
+  }
 
   by_text_.reserve(spec_.tokens.size());
   for (size_t i = 0; i < spec_.tokens.size(); ++i) {
@@ -93,7 +97,14 @@ Status Tokenizer::build() {
   }
   INFER_TRY_S(encoder_, kind->make(spec_));
   special_ = resolve_special_tokens(spec_, by_text_, encoder_->default_add_bos());
-  matcher_ = SpecialMatcher(spec_);
+  matcher_ = SpecialMatcher::raw(spec_);
+  if (!spec_.normalised.empty()) {
+    std::vector<std::string> spellings;
+    for (const int32_t id : spec_.normalised) {
+      spellings.push_back(encoder_->normalise(literal_text(spec_, id), true));
+    }
+    normalised_ = SpecialMatcher::normalised(spec_, spellings);
+  }
   build_pieces();
 
   // Taken up by the encoder.
@@ -126,16 +137,28 @@ void Tokenizer::build_pieces() {
 Status Tokenizer::encode_text(std::string_view text, bool parse_special,
                               std::vector<int32_t>& out) const {
   bool fresh = true;
-  for (size_t pos = 0; pos < text.size();) {
-    const SpecialMatcher::Hit hit = matcher_.find(text, pos, parse_special);
-    const size_t end = hit.id == kNoToken ? text.size() : hit.text_end;
-    if (end > pos) INFER_CHECK(encoder_->encode(text.substr(pos, end - pos), fresh, out));
-    if (hit.id == kNoToken) return {};
-    out.push_back(hit.id);
-    fresh = !spec_.prefix_at_start_only;
-    pos = hit.text_begin;
-  }
-  return {};
+  return matcher_.divide(
+      text, parse_special,
+      [&](std::string_view part) {
+        INFER_CHECK(encode_between(part, fresh, parse_special, out));
+        return Status();
+      },
+      [&](int32_t id) {
+        out.push_back(id);
+        fresh = !spec_.prefix_at_start_only;
+      });
+}
+
+Status Tokenizer::encode_between(std::string_view text, bool fresh, bool parse_special,
+                                 std::vector<int32_t>& out) const {
+  const std::string whole = encoder_->normalise(text, fresh);
+  return normalised_.divide(
+      whole, parse_special,
+      [&](std::string_view part) { return encoder_->encode(part, fresh, out); },
+      [&](int32_t id) {
+        out.push_back(id);
+        fresh = !spec_.prefix_at_start_only;
+      });
 }
 
 Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, EncodeOptions options) const {
@@ -197,7 +220,10 @@ std::string_view PieceJoiner::next(int32_t id) {
   const bool control = tokenizer_->is_control(id);
   if (control || type == TokenType::user_defined) {
     // What follows was tokenised as a text of its own.
-    fresh_ = !tokenizer_->spec_.prefix_at_start_only || (fresh_ && id == tokenizer_->bos());
+    const TokenizerSpec& spec = tokenizer_->spec_;
+    fresh_ = !spec.prefix_at_start_only || (fresh_ && id == tokenizer_->bos());
+    // Unless it was found in a text that had its space already.
+    if (!spec.prefix_unless_space && contains(spec.normalised, id)) fresh_ = false;
     return control && !options_.render_special ? std::string_view() : piece;
   }
   if (type == TokenType::unknown) {

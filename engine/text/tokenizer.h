@@ -97,10 +97,13 @@ class Tokenizer {
   void build_pieces();
   bool in_range(int32_t id) const { return id >= 0 && id < vocab_size(); }
   Status encode_text(std::string_view text, bool parse_special, std::vector<int32_t>& out) const;
+  Status encode_between(std::string_view text, bool fresh, bool parse_special,
+                        std::vector<int32_t>& out) const;
 
   TokenizerSpec spec_;
   SpecialRules special_;
-  SpecialMatcher matcher_;
+  SpecialMatcher matcher_;     ///< of tokens that are found in the text as it is
+  SpecialMatcher normalised_;  ///< of those that are found in the normalised text
   TokenMap by_text_;
   std::unique_ptr<TextEncoder> encoder_;
   std::string piece_bytes_;

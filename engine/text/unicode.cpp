@@ -111,4 +111,46 @@ uint32_t char_class(char32_t code) {
   return kClassOfCategory[category] | (is_white_space(code) ? uint32_t{kSpace} : 0u);
 }
 
+size_t grapheme_size(std::string_view text) {
+  Utf8Char before = decode_utf8(text, 0);
+  size_t size = before.size;
+  utf8proc_int32_t state = 0;
+  while (size < text.size()) {
+    const Utf8Char c = decode_utf8(text, size);
+    if (utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(before.code),
+                                         static_cast<utf8proc_int32_t>(c.code), &state)) {
+      break;
+    }
+    size += c.size;
+    before = c;
+  }
+  return size;
+}
+
+size_t leading_white(std::string_view text) {
+  size_t size = 0;
+  while (size < text.size()) {
+    const Utf8Char c = decode_utf8(text, size);
+    if (!c.valid || (char_class(c.code) & kSpace) == 0) break;
+    size += c.size;
+  }
+  return size;
+}
+
+size_t trailing_white(std::string_view text) {
+  constexpr size_t kLongest = 3;  // of a white character
+  size_t size = 0;
+  for (size_t bytes = 1; bytes <= std::min(kLongest, text.size() - size);) {
+    const size_t at = text.size() - size - bytes;
+    const Utf8Char c = decode_utf8(text, at);
+    if (c.valid && c.size == bytes && (char_class(c.code) & kSpace) != 0) {
+      size += bytes;
+      bytes = 1;
+    } else {
+      ++bytes;
+    }
+  }
+  return size;
+}
+
 }  // namespace infer

@@ -48,4 +48,13 @@ enum CharClass : uint32_t {
 /// The classes of a character: one general category and perhaps kSpace. 0 for unassigned ones.
 uint32_t char_class(char32_t code);
 
+/// Bytes of what a reader takes for one character, at the beginning of a text that is not empty
+/// (extended grapheme clusters of Unicode, annex 29).
+size_t grapheme_size(std::string_view text);
+
+/// Bytes of the white space, as Unicode has it, that `text` begins with.
+size_t leading_white(std::string_view text);
+/// Of that which it ends with.
+size_t trailing_white(std::string_view text);
+
 }  // namespace infer

@@ -65,6 +65,23 @@ class Wordpiece : public TextEncoder {
     continues_ = ByteTrie(std::move(continues));
   }
 
+  std::string normalise(std::string_view text, bool) const override {
+    std::string out;
+    out.reserve(text.size());
+    const auto put = [&](char32_t c) {
+      const bool apart = is_cjk(c);
+      if (apart) out += ' ';
+      append_utf8(out, (char_class(c) & kSpace) != 0 ? U' ' : c);
+      if (apart) out += ' ';
+    };
+    for (size_t pos = 0; pos < text.size();) {
+      const Utf8Char c = decode_utf8(text, pos);
+      pos += c.size;
+      if (!is_dropped(c.code)) map(c.code, put);
+    }
+    return out;
+  }
+
   Status encode(std::string_view text, bool, std::vector<int32_t>& out) const override {
     std::string word;
     size_t chars = 0;
@@ -73,20 +90,18 @@ class Wordpiece : public TextEncoder {
       word.clear();
       chars = 0;
     };
-    const auto put = [&](char32_t c) {
-      const uint32_t classes = char_class(c);
-      if ((classes & kSpace) != 0) return finish_word();
-      const bool apart =
-          (classes & kPunctuation) != 0 || split::is_ascii_punctuation(c) || is_cjk(c);
-      if (apart) finish_word();
-      append_utf8(word, c);
-      ++chars;
-      if (apart) finish_word();
-    };
     for (size_t pos = 0; pos < text.size();) {
       const Utf8Char c = decode_utf8(text, pos);
+      const uint32_t classes = char_class(c.code);
+      const bool space = (classes & kSpace) != 0;
+      const bool apart = (classes & kPunctuation) != 0 || split::is_ascii_punctuation(c.code);
+      if (space || apart) finish_word();
+      if (!space) {
+        word += text.substr(pos, c.size);
+        ++chars;
+      }
+      if (apart) finish_word();
       pos += c.size;
-      if (!is_dropped(c.code)) normalise(c.code, put);
     }
     finish_word();
     return {};
@@ -98,7 +113,7 @@ class Wordpiece : public TextEncoder {
 
  private:
   template <typename Put>
-  void normalise(char32_t c, Put&& put) const {
+  void map(char32_t c, Put&& put) const {
     const auto lower = [&](char32_t x) {
       return lowercase_ ? static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(x)))
                         : x;

@@ -33,13 +33,24 @@ constexpr TokenizerFlagKey kFlagKeys[] = {
 };
 
 constexpr OwnFlagKey kOwnFlagKeys[] = {
+    {"infer.tokenizer.cuts_at_marks", &TokenizerSpec::cuts_at_marks},
     {"infer.tokenizer.join_spaces", &TokenizerSpec::join_spaces},
+    {"infer.tokenizer.joins_to_marks", &TokenizerSpec::joins_to_marks},
+    {"infer.tokenizer.maps_graphemes", &TokenizerSpec::maps_graphemes},
     {"infer.tokenizer.nfc", &TokenizerSpec::compose},
     {"infer.tokenizer.prefix_at_start_only", &TokenizerSpec::prefix_at_start_only},
     {"infer.tokenizer.prefix_unless_space", &TokenizerSpec::prefix_unless_space},
+    {"infer.tokenizer.strip_left", &TokenizerSpec::strip_left},
+    {"infer.tokenizer.strip_right", &TokenizerSpec::strip_right},
+    {"infer.tokenizer.strips_first", &TokenizerSpec::strips_first},
+    {"infer.tokenizer.words_at_white_space", &TokenizerSpec::words_at_white_space},
 };
 
 constexpr OwnIdsKey kOwnIdsKeys[] = {
+    {"infer.tokenizer.apart", &TokenizerSpec::apart},
+    {"infer.tokenizer.literal", &TokenizerSpec::literal},
+    {"infer.tokenizer.normalised", &TokenizerSpec::normalised},
+    {"infer.tokenizer.single_words", &TokenizerSpec::single_words},
     {"infer.tokenizer.strips_left", &TokenizerSpec::strips_left},
     {"infer.tokenizer.strips_right", &TokenizerSpec::strips_right},
 };
@@ -91,6 +102,7 @@ Status add_tokenizer_keys(const TokenizerSpec& spec, Metadata& metadata) {
   for (const OwnIdsKey& entry : kOwnIdsKeys) {
     if (!(spec.*entry.field).empty()) metadata.set(entry.key, spec.*entry.field);
   }
+  if (!spec.exact_scores.empty()) metadata.set(kExactScoresKey, spec.exact_scores);
   if (spec.max_word_chars != kMaxWordChars) metadata.set(kMaxWordCharsKey, spec.max_word_chars);
   return {};
 }

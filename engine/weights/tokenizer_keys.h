@@ -35,6 +35,8 @@ struct OwnIdsKey {
   std::vector<int32_t> TokenizerSpec::*field;
 };
 std::span<const OwnIdsKey> own_ids_keys();
+/// float64, by id.
+inline constexpr const char* kExactScoresKey = "infer.tokenizer.scores";
 inline constexpr const char* kMaxWordCharsKey = "infer.tokenizer.max_input_chars_per_word";
 
 /// Adds the keys of a vocabulary, as llama.cpp's converter writes them: the inverse of what reads

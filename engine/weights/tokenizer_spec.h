@@ -79,7 +79,24 @@ struct TokenizerSpec {
   bool prefix_unless_space = false;   ///< nor for what begins with a space
   bool join_spaces = false;           ///< "t5": runs of spaces count as one, also at the ends
   std::vector<int32_t> strips_left, strips_right;  ///< tokens that take the white space around them
-  bool compose = false;                            ///< "gpt2": texts are put into Unicode's form C
+  std::vector<int32_t>
+      single_words;  ///< tokens that are found only where no word goes on beside them
+  /// Tokens that are looked for, normalised like the text, in what the others leave of the
+  /// normalised text.
+  std::vector<int32_t> normalised;
+  std::vector<int32_t> literal;  ///< tokens that are found as they are spelt: ▁ is no space in them
+  std::vector<int32_t> apart;    ///< tokens that a text has only by their spelling, never by merges
+  bool compose = false;          ///< "gpt2": texts are put into Unicode's form C
+  // "t5", in the manner of the library `tokenizers`. The first four take the place of
+  // remove_extra_whitespaces.
+  bool strip_left = false, strip_right = false;  ///< white space at the ends is dropped
+  bool cuts_at_marks = false;         ///< a ▁ begins a word, and tokens lie within words
+  bool words_at_white_space = false;  ///< white space is dropped, and a ▁ put before each word
+  bool strips_first = false;          ///< before the precompiled charsmap, else after it
+  bool joins_to_marks = false;        ///< what join_spaces makes of several spaces is ▁
+  /// The charsmap maps what a reader takes for one character, of up to 5 bytes, as a whole.
+  bool maps_graphemes = false;
+  std::vector<double> exact_scores;  ///< as `scores`, where float cannot hold them; or empty
   /// "bert": longer words, in characters, become the unknown token.
   int32_t max_word_chars = kMaxWordChars;
 

@@ -1,5 +1,6 @@
 #include "formats/gguf/tokenizer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string_view>
 
@@ -105,6 +106,17 @@ Status read_own_keys(const Metadata& metadata, TokenizerSpec& spec) {
   for (const OwnIdsKey& entry : own_ids_keys()) {
     INFER_TRY_S(const auto ids, metadata.get_ints(entry.key, 0, last));
     if (ids) (spec.*entry.field).assign(ids->begin(), ids->end());
+  }
+  if (const MetaValue* scores = metadata.find(kExactScoresKey)) {
+    const auto* exact = std::get_if<std::vector<double>>(scores);
+    const auto finite = [](double score) { return std::isfinite(score); };
+    if (exact == nullptr || exact->size() != spec.scores.size() ||
+        !std::all_of(exact->begin(), exact->end(), finite)) {
+      return error(StatusCode::bad_file,
+                   "{}: key '{}': expected a float64 for each of the {} scores", metadata.source(),
+                   kExactScoresKey, spec.scores.size());
+    }
+    spec.exact_scores = *exact;
   }
   INFER_TRY_S(const auto most, metadata.get_int(kMaxWordCharsKey, 0, INT32_MAX));
   if (most) spec.max_word_chars = static_cast<int32_t>(*most);

@@ -37,6 +37,7 @@ class TokenizerReader {
 
   /// With the vocabulary of a tokenizer.model in `spec`.
   void read_beside_sentencepiece(const Json& added, int64_t vocab_size) {
+    library_ = false;
     const JsonPlace decoder = config_.at("added_tokens_decoder");
     if (decoder.present() && !decoder.value().is_object()) decoder.expected("an object");
     if (decoder.value().is_object()) {
@@ -72,7 +73,7 @@ class TokenizerReader {
     const JsonPlace model = root_.at("model");
     read_vocabulary(model, spec);
     TextSteps steps = read_text_steps(root_);
-    added_tokens(root_.at("added_tokens"), vocab_size, steps.space_marks);
+    added_tokens(root_.at("added_tokens"), vocab_size, steps);
     fill(vocab_size);
     index();
     special_tokens();
@@ -106,22 +107,41 @@ class TokenizerReader {
     }
   }
 
-  void added_tokens(const JsonPlace& list, int64_t vocab_size, bool space_marks) {
+  void added_tokens(const JsonPlace& list, int64_t vocab_size, const TextSteps& steps) {
     const auto in_model = static_cast<int64_t>(spec.tokens.size());
     for (size_t i = 0; i < list.size(); ++i) {
       const JsonPlace token = list.at(i);
       const int64_t id = token.at("id").integer(0, kMaxTokens - 1);
-      added_token(token, id, vocab_size > 0 ? std::max(vocab_size, in_model) : 0, space_marks);
+      const int64_t end = vocab_size > 0 ? std::max(vocab_size, in_model) : 0;
+      if (!added_token(token, id, end, steps.space_marks)) continue;
+      const JsonPlace normalised = token.at("normalized");
+      if (!normalised.flag(false)) continue;
+      const std::string text = token.at("content").text();
+      if (steps.marks_twice && (text.find(' ') != std::string::npos || has_mark(text))) {
+        normalised.unsupported("with spaces and both a Replace of spaces and Metaspace");
+      }
+      spec.normalised.push_back(static_cast<int32_t>(id));
+    }
+    for (auto* ids : {&spec.apart, &spec.literal, &spec.normalised}) {
+      std::ranges::sort(*ids);
+      const auto rest = std::ranges::unique(*ids);
+      ids->erase(rest.begin(), rest.end());
     }
   }
 
+  static bool has_mark(std::string_view text) {
+    return text.find(kSpaceMark) != std::string_view::npos;
+  }
+
   /// `end`: ids from it on are left out; 0: none is.
-  void added_token(const JsonPlace& token, int64_t id, int64_t end, bool space_marks) {
-    if (token.at("single_word").flag(false)) token.at("single_word").unsupported();
+  bool added_token(const JsonPlace& token, int64_t id, int64_t end, bool space_marks) {
     const bool special = token.at("special").flag(false);
-    if (!put_token(token, token.at("content").text(), id, special, end, space_marks)) return;
-    if (token.at("lstrip").flag(false)) spec.strips_left.push_back(static_cast<int32_t>(id));
-    if (token.at("rstrip").flag(false)) spec.strips_right.push_back(static_cast<int32_t>(id));
+    if (!put_token(token, token.at("content").text(), id, special, end, space_marks)) return false;
+    const auto at = static_cast<int32_t>(id);
+    if (token.at("single_word").flag(false)) spec.single_words.push_back(at);
+    if (token.at("lstrip").flag(false)) spec.strips_left.push_back(at);
+    if (token.at("rstrip").flag(false)) spec.strips_right.push_back(at);
+    return true;
   }
 
   bool put_token(const JsonPlace& token, const std::string& text, int64_t id, bool special,
@@ -144,9 +164,12 @@ class TokenizerReader {
       return false;
     }
     if (spec.types[at] == TokenType::unknown) return false;
-    // User-defined tokens are looked for before spaces become ▁: this one is not to match spaces.
-    const bool has_mark = space_marks && text.find(kSpaceMark) != std::string::npos;
-    if (taken && !special && has_mark) return false;
+    const bool marks = !special && space_marks && has_mark(text);
+    // In a text its ▁ is no space. Merges make it of spaces all the same, if it is a token of
+    // theirs.
+    if (marks && library_) spec.literal.push_back(static_cast<int32_t>(id));
+    if (marks && taken) return library_;
+    if (!taken && !special && library_) spec.apart.push_back(static_cast<int32_t>(id));
     spec.tokens[at] = text;
     spec.types[at] = special ? TokenType::control : TokenType::user_defined;
     return true;
@@ -159,6 +182,7 @@ class TokenizerReader {
     spec.tokens.resize(size);
     spec.types.resize(size, TokenType::unused);
     if (!spec.scores.empty()) spec.scores.resize(size, kUnusedScore);
+    if (!spec.exact_scores.empty()) spec.exact_scores.resize(size, kUnusedScore);
     for (size_t i = 0; i < size; ++i) {
       if (spec.types[i] == TokenType::unused) spec.tokens[i] = fmt::format("[PAD{}]", i);
     }
@@ -235,6 +259,7 @@ class TokenizerReader {
   static constexpr float kUnusedScore = -10000;
 
   JsonPlace root_, config_, special_;
+  bool library_ = true;  ///< whether it is a file of the library `tokenizers`
   TokenIds by_text_;
 };
 

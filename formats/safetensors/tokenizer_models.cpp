@@ -112,8 +112,12 @@ std::optional<std::vector<float>> scores_of(const Merges& merges, const TokenIds
   for (const Pair& pair : merges.pairs) pairs.push_back(key_of(pair));
   std::ranges::sort(pairs);
 
+  // Added tokens are found before there are merges, unless they are looked for in another text.
   const auto is_text = [&](int32_t id) {
-    return spec.types[static_cast<size_t>(id)] == TokenType::normal;
+    const TokenType type = spec.types[static_cast<size_t>(id)];
+    return type == TokenType::normal ||
+           (type == TokenType::user_defined && std::ranges::binary_search(spec.normalised, id) &&
+            !std::ranges::binary_search(spec.apart, id));
   };
   // What two neighbours can be: a token, or a character that is none.
   const auto symbol = [&](std::string_view text) {
@@ -177,6 +181,19 @@ void require_absent(const JsonPlace& model, const char* key) {
   if (place.present() && !place.text().empty()) place.unsupported();
 }
 
+/// Added tokens that are the model's own as well: texts may become them where they are not found.
+template <typename Which>
+void keep_as_text(TokenizerSpec& spec, Which&& which) {
+  for (size_t i = 0; i < spec.tokens.size(); ++i) {
+    const auto id = static_cast<int32_t>(i);
+    const bool added = spec.types[i] == TokenType::user_defined;
+    if (!added || std::ranges::binary_search(spec.apart, id) || !which(id)) continue;
+    spec.types[i] = TokenType::normal;
+    spec.literal.push_back(id);
+  }
+  std::ranges::sort(spec.literal);
+}
+
 void put_token(const JsonPlace& place, std::string token, int64_t id, TokenizerSpec& spec) {
   const auto at = static_cast<size_t>(id);
   if (at >= spec.tokens.size()) {
@@ -203,7 +220,9 @@ void read_vocabulary(const JsonPlace& model, TokenizerSpec& spec) {
         return;
       }
       put_token(entry, entry.at(size_t{0}).text(), static_cast<int64_t>(i), spec);
-      spec.scores.push_back(static_cast<float>(entry.at(1).number()));
+      const double score = entry.at(1).number();
+      spec.scores.push_back(static_cast<float>(score));
+      spec.exact_scores.push_back(score);
     }
   } else if (vocab.value().is_object()) {
     for (const auto& [token, id] : vocab.value().get_ref<const Json::object_t&>()) {
@@ -212,12 +231,15 @@ void read_vocabulary(const JsonPlace& model, TokenizerSpec& spec) {
     }
   }
   if (spec.tokens.empty()) vocab.expected("a vocabulary");
+  const auto same = [](double score, float rounded) { return score == double{rounded}; };
+  if (std::ranges::equal(spec.exact_scores, spec.scores, same)) spec.exact_scores.clear();
 }
 
 void read_bpe(const JsonPlace& model, TextSteps steps, const TokenIds& ids, TokenizerSpec& spec) {
   require_absent(model, "continuing_subword_prefix");
   require_absent(model, "end_of_word_suffix");
-  if (steps.bert || steps.merge_spaces || steps.join_spaces || !steps.charsmap.empty()) {
+  if (steps.bert || steps.words_at_white_space || steps.strip_left || steps.strip_right ||
+      steps.join_spaces || !steps.charsmap.empty() || (steps.byte_level && steps.prepends)) {
     model.unsupported("after these steps");
     return;
   }
@@ -274,32 +296,33 @@ void read_bpe(const JsonPlace& model, TextSteps steps, const TokenIds& ids, Toke
 }
 
 void read_unigram(const JsonPlace& model, TextSteps steps, TokenizerSpec& spec) {
-  // Cuts before every ▁ are no matter: tokens have it nowhere but at their beginning.
-  const bool marks_only =
-      std::ranges::all_of(steps.splits, [](const SplitRule& s) { return s.pattern == kSpaceMark; });
+  const bool marks_only = std::ranges::all_of(steps.splits, [](const SplitRule& s) {
+    return s.pattern == kSpaceMark && s.behaviour == SplitBehaviour::next;
+  });
   if (steps.bert || steps.byte_level || steps.compose || !marks_only || !steps.space_marks) {
     model.unsupported("after these steps");
     return;
   }
-  if (!steps.splits.empty()) {
-    for (size_t id = 0; id < spec.tokens.size(); ++id) {
-      const std::string& token = spec.tokens[id];
-      const bool inside = spec.types[id] == TokenType::normal &&
-                          token.find(kSpaceMark, 1) != std::string::npos &&
-                          token.find_first_not_of(kSpaceMark) != std::string::npos;
-      if (inside && !steps.merge_spaces) {
-        model.unsupported(
-            fmt::format("with the token '{}' and words cut at spaces", printable(token)));
-        return;
-      }
-    }
-  }
+  keep_as_text(spec, [&](int32_t id) {
+    return std::ranges::binary_search(spec.normalised, id) ||
+           std::ranges::find(spec.single_words, id) != spec.single_words.end();
+  });
   spec.model = "t5";
   spec.pre = "default";
   spec.precompiled_charsmap = std::move(steps.charsmap);
+  spec.maps_graphemes = !spec.precompiled_charsmap.empty();
   spec.add_space_prefix = steps.prefix ? 1 : 0;
-  spec.remove_extra_whitespaces = steps.merge_spaces ? 1 : 0;
+  // For other programs the nearest that there is.
+  const bool strips = steps.strip_left || steps.strip_right;
+  spec.remove_extra_whitespaces =
+      steps.words_at_white_space || (steps.join_spaces && strips) ? 1 : 0;
+  spec.strip_left = steps.strip_left;
+  spec.strip_right = steps.strip_right;
+  spec.strips_first = steps.strips_first;
+  spec.cuts_at_marks = !steps.splits.empty();
+  spec.words_at_white_space = steps.words_at_white_space;
   spec.join_spaces = steps.join_spaces;
+  spec.joins_to_marks = steps.joins_to_marks;
   spec.prefix_at_start_only = steps.prefix_at_start_only;
   spec.prefix_unless_space = steps.prefix_unless_space;
   if (const JsonPlace id = model.at("unk_id"); id.present()) {
@@ -312,10 +335,14 @@ void read_unigram(const JsonPlace& model, TextSteps steps, TokenizerSpec& spec) 
 
 void read_wordpiece(const JsonPlace& model, const TextSteps& steps, TokenizerSpec& spec) {
   const std::string continued = model.at("continuing_subword_prefix").text("##");
-  if (!steps.bert || !steps.splits.empty() || continued != "##") {
+  const bool more = steps.compose || steps.byte_level || steps.space_marks || steps.prepends ||
+                    steps.strip_left || steps.strip_right || steps.words_at_white_space ||
+                    steps.join_spaces || !steps.charsmap.empty() || !steps.splits.empty();
+  if (!steps.bert || more || continued != "##") {
     model.unsupported("other than BERT's");
     return;
   }
+  keep_as_text(spec, [](int32_t) { return true; });
   spec.model = "bert";
   spec.lowercase = steps.lowercase;
   spec.strip_accents = steps.strip_accents;

@@ -27,11 +27,16 @@ struct TextSteps {
   bool prefix = false;       ///< a text gets a ▁ before it
   bool prefix_at_start_only = false;
   bool prefix_unless_space = false;
-  bool merge_spaces = false;  ///< runs of white space count as one space, none stands at the ends
-  bool join_spaces = false;   ///< runs of spaces count as one, also at the ends
-  bool bert = false;          ///< BertNormalizer and BertPreTokenizer
-  int8_t lowercase = -1, strip_accents = -1;  ///< of BertNormalizer
-  std::vector<uint8_t> charsmap;              ///< Precompiled
+  bool prepends = false;     ///< the ▁ before it is put there by the normaliser
+  bool marks_twice = false;  ///< both of them make ▁ of spaces
+  bool strip_left = false, strip_right = false;  ///< Strip
+  bool strips_first = false;                     ///< before `charsmap`
+  bool words_at_white_space = false;             ///< WhitespaceSplit before Metaspace
+  bool join_spaces = false;                      ///< runs of spaces count as one, also at the ends
+  bool joins_to_marks = false;                   ///< as a ▁
+  bool bert = false;                             ///< BertNormalizer and BertPreTokenizer
+  int8_t lowercase = -1, strip_accents = -1;     ///< of BertNormalizer
+  std::vector<uint8_t> charsmap;                 ///< Precompiled
   std::vector<SplitRule> splits;
 };
 

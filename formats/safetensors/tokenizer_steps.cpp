@@ -10,6 +10,8 @@ namespace {
 /// GPT-2's expression, which ByteLevel applies unless use_regex says no.
 constexpr const char* kByteLevel =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
+constexpr const char* kDigit = "\\p{N}";
+constexpr const char* kDigits = "\\p{N}+";
 /// ASCII's punctuation and Unicode's.
 constexpr const char* kPunctuation = "[\\p{P}\\$\\+<=>\\^~\\|`]";
 
@@ -90,14 +92,21 @@ class StepReader {
     } else if (type == "Prepend") {
       if (step.at("prepend").text() != kSpaceMark) step.at("prepend").unsupported();
       // Of what stands before, a Replace makes ▁ only of spaces.
-      steps.prefix = true;
+      steps.prefix = steps.prepends = true;
     } else if (type == "Replace") {
       replace(step);
     } else if (type == "Precompiled") {
+      if (makes_marks() || steps.join_spaces || !steps.charsmap.empty()) {
+        step.unsupported("after these steps");
+      }
       steps.charsmap = read_base64(step.at("precompiled_charsmap"));
+      steps.strips_first = strips();
     } else if (type == "Strip") {
-      strips_ = step.at("strip_left").flag(false) && step.at("strip_right").flag(false);
-      if (!strips_) strips_right_ = step.at("strip_right").flag(false);
+      if (makes_marks() || steps.joins_to_marks || steps.strips_first) {
+        step.unsupported("after these steps");
+      }
+      steps.strip_left = steps.strip_left || step.at("strip_left").flag(false);
+      steps.strip_right = steps.strip_right || step.at("strip_right").flag(false);
     } else if (type == "BertNormalizer") {
       bert_normaliser(step);
     } else {
@@ -116,12 +125,12 @@ class StepReader {
     } else if (type == "Split") {
       split(step);
     } else if (type == "Digits") {
-      steps.splits.push_back({step.at("individual_digits").flag(false) ? "\\p{N}" : "\\p{N}+"});
+      steps.splits.push_back({step.at("individual_digits").flag(false) ? kDigit : kDigits});
     } else if (type == "Punctuation") {
       punctuation(step);
     } else if (type == "WhitespaceSplit") {
-      // Before Metaspace: what it drops comes back as one ▁ before each word.
-      splits_spaces_ = true;
+      if (steps.space_marks || !steps.splits.empty()) step.unsupported("after these steps");
+      steps.words_at_white_space = true;
     } else if (type == "BertPreTokenizer") {
       if (!steps.bert) step.unsupported("without BertNormalizer");
       bert_words_ = true;
@@ -132,22 +141,24 @@ class StepReader {
 
   void finish(const JsonPlace& root) {
     if (steps.bert && !bert_words_) root.at("pre_tokenizer").expected("BertPreTokenizer");
-    steps.merge_spaces = splits_spaces_ || (joins_spaces_ && (strips_ || strips_right_));
-    steps.join_spaces = joins_spaces_ && !steps.merge_spaces;
-    if (splits_spaces_ && !steps.space_marks) {
+    if (steps.words_at_white_space && !steps.space_marks) {
       root.at("pre_tokenizer").unsupported("WhitespaceSplit without Metaspace");
     }
   }
 
  private:
+  bool strips() const { return steps.strip_left || steps.strip_right; }
+  bool makes_marks() const { return steps.space_marks || steps.prepends; }
+
   void replace(const JsonPlace& step) {
     const Pattern pattern = read_pattern(step);
     const std::string content = step.at("content").text();
     if (pattern.literal && pattern.text == " " && content == kSpaceMark) {
       steps.space_marks = true;
     } else if (!pattern.literal && pattern.text == " {2,}" &&
-               (content == " " || content == kSpaceMark)) {
-      joins_spaces_ = true;
+               (content == " " || content == kSpaceMark) && !makes_marks()) {
+      steps.join_spaces = true;
+      steps.joins_to_marks = content == kSpaceMark;
     } else {
       step.unsupported(fmt::format("of '{}'", printable(pattern.text)));
     }
@@ -165,12 +176,23 @@ class StepReader {
 
   void metaspace(const JsonPlace& step) {
     if (step.at("replacement").text() != kSpaceMark) step.at("replacement").unsupported();
+    // Each step before it made words, which it would see one by one, with their spaces.
+    const bool plain = std::ranges::all_of(steps.splits, [](const SplitRule& rule) {
+      const std::string_view pattern = rule.pattern;
+      return pattern == kDigit || pattern == kDigits || pattern.starts_with(kPunctuation);
+    });
+    steps.marks_twice = steps.space_marks;
     steps.space_marks = true;
     // Before there were schemes, add_prefix_space meant "always".
     const bool adds = step.at("add_prefix_space").flag(true);
     const std::string scheme = step.at("prepend_scheme").text(adds ? "always" : "never");
     if (scheme != "always" && scheme != "first" && scheme != "never") {
       step.at("prepend_scheme").expected("'always', 'first' or 'never'");
+    }
+    const bool after_words = !steps.splits.empty() && (!plain || scheme != "never");
+    if (after_words || steps.prepends || steps.prefix_unless_space ||
+        ((steps.words_at_white_space || steps.strip_left) && scheme == "first")) {
+      step.unsupported("after these steps");
     }
     steps.prefix = scheme != "never";
     steps.prefix_at_start_only = scheme == "first";
@@ -214,10 +236,6 @@ class StepReader {
     }
   }
 
-  bool strips_ = false;
-  bool strips_right_ = false;
-  bool joins_spaces_ = false;
-  bool splits_spaces_ = false;
   bool bert_words_ = false;
 };
 

@@ -300,6 +300,29 @@ def test_merges_that_are_not_sentencepiece(tmp_path):
     assert done.returncode == 3 and b"no name in GGUF" in done.stderr
 
 
+def charsmap():
+    """x becomes "ab", and xy "b": a trie of units by hand, and what it leads to."""
+    units = [0] * 1024
+    units[0] = 256 << 10
+    x = 256 ^ ord("x")
+    units[x] = 512 << 10 | 1 << 8 | ord("x")
+    units[x ^ 512] = 1 << 31
+    y = x ^ 512 ^ ord("y")
+    units[y] = 64 << 10 | 1 << 8 | ord("y")
+    units[y ^ 64] = 1 << 31 | 3
+    return struct.pack("<1025I", 4 * len(units), *units) + b"ab\0b\0"
+
+
+def test_charsmap_by_what_readers_take_for_one_character(tmp_path):
+    t = Tokenizer(models.Unigram([("<unk>", 0.0)] + [(c, -2.0) for c in "\u2581aby\u0301\u20d0"], 0, False))
+    t.normalizer = normalizers.Precompiled(charsmap())
+    t.pre_tokenizer = pre_tokenizers.Metaspace()
+    folder = directory(tmp_path / "m", t, t.get_vocab_size())
+    assert len(ids_of(t, "x\u0301b")) == 4
+    for model in (folder, converted(folder, tmp_path)):
+        agree(model, t, "xbxy", "x\u0301b", "x\u0301\u0301b", "x\u20d0\u0301b", "x\u20d0b", "b\u0301x", "xyx x")
+
+
 @pytest.mark.parametrize("runs", [False, True])
 def test_unigram(runs, tmp_path):
     t = Tokenizer(models.Unigram())
@@ -323,6 +346,35 @@ def test_unigram(runs, tmp_path):
         assert tokenize(model, "logits") == t.encode("logits").ids
     found, _ = gguf.read(path)
     assert found["tokenizer.ggml.tokens"][-1] == f"[PAD{t.get_vocab_size() + 4}]"
+
+
+def added_by_all_flags(tokenizer):
+    for content, flags in {"<tool>": {}, "<|raw|>": {"normalized": False}, "caf\u00e9": {}, " x": {},
+                           "tag": {"single_word": True}, "[L]": {"lstrip": True, "normalized": False},
+                           "[R]": {"rstrip": True}, "\n\n": {"normalized": False},
+                           "\u2581\u2581\u2581": {"normalized": False}}.items():
+        tokenizer.add_tokens([AddedToken(content, **flags)])
+    for content, normalized in {"<end>": False, "<tag>": True}.items():
+        tokenizer.add_special_tokens([AddedToken(content, special=True, normalized=normalized)])
+
+
+ADDED_TEXTS = ["a<tool>b <tool>b", "<tool> x  x<|raw|> x", "cafe\u0301 caf\u00e9 decaf\u00e9s", "tag tags tag-tag_tag",
+               "a [L] [R] \n\n b[L]\n\n[R]\n\n", "a   b\u2581\u2581\u2581c \u2581", "x<end> y <end>", "<tag> a <tag>b<tag>"]
+
+
+@pytest.mark.parametrize("name", [*REAL, "metaspace", "metaspace first", "nfc"])
+def test_added_tokens(name, tmp_path):
+    if name == "nfc":
+        tokenizer, _ = byte_level("gpt-2", bytes_only(True), normaliser=normalizers.NFC())
+    elif name.startswith("metaspace"):
+        tokenizer, _ = sentencepiece("llama-spm", legacy=False,
+                                     scheme="first" if name.endswith("first") else "always")
+    else:
+        tokenizer, _ = REAL[name]()
+    added_by_all_flags(tokenizer)
+    folder = directory(tmp_path / "m", tokenizer, tokenizer.get_vocab_size())
+    for model in (folder, converted(folder, tmp_path)):
+        agree(model, tokenizer, EXTRA, *ADDED_TEXTS)
 
 
 def test_what_stands_around_a_text(tmp_path):

@@ -204,6 +204,16 @@ TEST_CASE("Unigram: the precompiled map replaces the longest prefix, and a bad o
   CHECK(encode(*tokenizer, "xbxy") == Ids{space, a, b, b, b});
   CHECK(encode(*tokenizer, "bx") == Ids{space, b, a, b});
 
+  // Of what a reader takes for one character the beginning counts, if it has at most 5 bytes.
+  spec.maps_graphemes = true;
+  const auto by_graphemes = make_tokenizer(spec);
+  CHECK(encode(*by_graphemes, "xy").size() > 3);  // two, of which y has no token
+  CHECK(encode(*by_graphemes, "x\u0301b") == Ids{space, a, b, b});
+  CHECK(encode(*by_graphemes, "x\u0301\u0301b") == Ids{space, a, b, b});
+  CHECK(encode(*by_graphemes, "x\u20d0\u0301b").size() > 4);
+  spec.maps_graphemes = false;
+  CHECK(encode(*make_tokenizer(spec), "x\u0301b").size() > 4);
+
   const auto refused = [&](std::vector<uint8_t> map) {
     spec.precompiled_charsmap = std::move(map);
     const auto result = Tokenizer::create(spec);

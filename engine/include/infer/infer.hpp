@@ -186,8 +186,7 @@ struct ModelDescription {
   std::string unsupported;
   /// Further layers that predict the token after the next one: the drafter "mtp" uses them.
   int64_t next_token_layers = 0;
-  /// Jinja source of the template "tool_use", of some models for conversations with tools; or
-  /// empty.
+  /// Jinja source of the template "tool_use", which is for conversations with tools; or empty.
   std::string tool_template;
 };
 
@@ -445,8 +444,7 @@ struct GenerateOptions {
   int32_t max_tokens = -1;  ///< −1: until the end of the text or the context; 0: only the prompt
   bool ignore_end = false;  ///< continue after end-of-text tokens
   int32_t min_tokens = 0;   ///< before so many, no token is chosen that ends the text
-  std::vector<int32_t>
-      stop_tokens;  ///< end the text as end-of-text tokens do, even with ignore_end
+  std::vector<int32_t> stop_tokens;  ///< these end the text, even with ignore_end
   ContextOverflow overflow = ContextOverflow::stop;
   int32_t keep = 0;  ///< leading tokens that stay with ContextOverflow::shift
   /// The text ends before the first of these strings, with FinishReason::stop. Text that may begin
@@ -724,8 +722,7 @@ class INFER_API Engine {
   Engine& operator=(const Engine&) = delete;
 
   const ModelDescription& model() const;
-  /// The devices in use, the CPU first, or alone after a fallback; memory_free is the present
-  /// value.
+  /// The devices in use, the CPU first, or alone after a fallback. memory_free is of now.
   std::vector<DeviceDescription> devices() const;
   /// What the engine does and has done. Never waits for a step and costs the steps nothing: it may
   /// be called often. If GPUs are used, a call may take some milliseconds once a second. memory()

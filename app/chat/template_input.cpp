@@ -214,7 +214,11 @@ Result<std::string> render(const ChatTemplate& chat_template, const Json& variab
     return chat_template.render(form.dump(-1, ' ', false, Json::error_handler_t::replace), "");
   };
   Result<std::string> first = text_of(variables);
-  if (first) return first;
+  // Another form takes as many steps as one that took too many.
+  const auto took_long = [](const Status& status) {
+    return status.code() == StatusCode::does_not_fit;
+  };
+  if (first || took_long(first.error())) return first;
   // What a template could do with objects it may not with text: that form comes last.
   std::vector forms = {short_ids, one_call_each, text_as_reasoning, arguments_as_text};
   Json best = variables;
@@ -223,7 +227,7 @@ Result<std::string> render(const ChatTemplate& chat_template, const Json& variab
     Json form = best;
     if (forms[i](form)) {
       const Result<std::string> text = text_of(form);
-      if (text) return text;
+      if (text || took_long(text.error())) return text;
       if (text.error().message() != failure) {  // the template got further
         best = std::move(form);
         failure = text.error().message();

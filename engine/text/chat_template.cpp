@@ -60,7 +60,7 @@ Result<std::string> TemplateProgram::render(std::string_view variables,
   } else {
     INFER_TRY(seconds, parse_time(now));
   }
-  jinja::Interpreter interpreter(*ast_, seconds);
+  jinja::Interpreter interpreter(*ast_, seconds, jinja::Budget::work_for(variables.size()));
   INFER_TRY(const jinja::Value values, jinja::read_variables(interpreter.budget(), variables));
   return interpreter.run(values);
 }

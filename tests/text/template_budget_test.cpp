@@ -187,5 +187,22 @@ TEST_CASE("long conversations stay within the budget") {
   }
 }
 
+TEST_CASE("work grows with the conversation") {
+  // As templates do that look for the last message of a kind at each message.
+  const auto program = TemplateProgram::parse(
+      "{% set n = namespace(x=0) %}{% for a in messages %}{% for b in messages %}{% endfor %}"
+      "{% set n.x = n.x + 1 %}{% endfor %}{{ n.x }}");
+  REQUIRE(program);
+  const auto text = (*program)->render(conversation(3000, 20), "2026-01-15T12:00:00");
+  REQUIRE_MESSAGE(text, text.error().message());
+  CHECK_EQ(*text, "3000");
+  const auto endless =
+      text_of("{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}");
+  CHECK(endless.find("takes more than 6001000 steps: the conversation") != std::string::npos);
+  CHECK_EQ(jinja::Budget::work_for(0), jinja::Budget::kWork);
+  CHECK(jinja::Budget::work_for(SIZE_MAX / 2) <= jinja::Budget::kMostWork);
+  CHECK(jinja::Budget::work_for(SIZE_MAX / 2) > jinja::Budget::kMostWork * 9 / 10);
+}
+
 }  // namespace
 }  // namespace infer

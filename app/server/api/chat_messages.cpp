@@ -191,6 +191,12 @@ Json template_variables(Fields& fields, Json* declared) {
   return variables;
 }
 
+void require_turn(const Call& call, const Json& variables) {
+  // Templates may take time that grows with the square of this.
+  constexpr size_t kManyMessages = 256;
+  if (!call.slow && variables["messages"].size() > kManyMessages) throw TakesLong();
+}
+
 namespace {
 
 /// What stands for images in a prompt. Equal files are read once. Throws Problem as soon as the
@@ -236,6 +242,7 @@ void read_chat(const Call& call, Fields& fields, CompletionRequest& request) {
   require_generating(model);
   Json tools = Json::array();
   Json variables = template_variables(fields, &tools);
+  require_turn(call, variables);
   if (const auto effort = fields.text("reasoning_effort")) variables["reasoning_effort"] = *effort;
   const ToolChoice choice = read_tool_choice(fields);
   force_tool(fields, choice, tools, request);

@@ -34,6 +34,10 @@ bool can_continue(const Json& message);
 /// last message is continued. `declared`: gets the tools with "strict", which is not for templates.
 Json template_variables(Fields& fields, Json* declared = nullptr);
 
+/// Throws TakesLong if the template may take long for these variables and the call does not run
+/// beside others yet.
+void require_turn(const Call& call, const Json& variables);
+
 /// The same, rendered and as tokens; with `tool_choice`, which may hold the answer to a call. A
 /// request with images has its place from here on.
 void read_chat(const Call& call, Fields& fields, CompletionRequest& request);

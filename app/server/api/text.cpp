@@ -71,6 +71,7 @@ void detokenize(const Call& call) {
 void apply_template(const Call& call) {
   Fields fields(call.body);
   Json variables = template_variables(fields);
+  require_turn(call, variables);
   const size_t images = must(chat::take_images(variables["messages"])).size();
   send_json(*call.exchange, {{"prompt", must(call.model->render(std::move(variables), images))}});
 }

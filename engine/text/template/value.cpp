@@ -66,7 +66,8 @@ Status Budget::failure() const {
     return error(StatusCode::invalid_argument, "the template's values need more than {} MiB",
                  kBytes >> 20);
   }
-  return error(StatusCode::invalid_argument, "the template takes more than {} steps",
+  return error(StatusCode::does_not_fit,
+               "the template takes more than {} steps: the conversation is too long for it",
                most_work_ / kStep);
 }
 

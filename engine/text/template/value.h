@@ -3,6 +3,7 @@
 // to the budget of the rendering that makes them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -37,8 +38,16 @@ class Budget {
   static constexpr int64_t kLoop = 4;        ///< units of a byte in a loop over bytes
   static constexpr int64_t kCharacter = 16;  ///< units of a byte of text taken by code points
   static constexpr int64_t kValue = 32;      ///< units of copying one value
-  static constexpr int64_t kWork = 6'000'000 * kStep;  ///< units; about half a second
-  static constexpr int kNesting = 200;                 ///< of values in values
+  static constexpr int64_t kWork = 6'000'000 * kStep;   ///< units; about half a second
+  static constexpr int64_t kWorkPerByte = 500 * kStep;  ///< more for each byte of the variables
+  static constexpr int64_t kMostWork = 20 * kWork;
+  static constexpr int kNesting = 200;  ///< of values in values
+
+  /// Units for variables of so many bytes. Many templates go through all messages for each one.
+  static int64_t work_for(size_t bytes) {
+    constexpr int64_t kMostBytes = (kMostWork - kWork) / kWorkPerByte;
+    return kWork + std::min(static_cast<int64_t>(bytes), kMostBytes) * kWorkPerByte;
+  }
 
   /// `most_work`: units that may be charged.
   explicit Budget(int64_t most_work = kWork) : most_work_(most_work) {}

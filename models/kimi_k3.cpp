@@ -91,13 +91,15 @@ class KimiK3 final : public DeltaLatentModel {
   /// x [embedding, 1, rows] and what is kept, weighted by a softmax over the products of `score`
   /// with what each is behind a norm.
   ValueId mix(ModelBuilder& m, ValueId x, ValueId kept, const std::string& score) const {
-    if (kept == kNoValue) return x;
     GraphBuilder& g = m.g;
+    // Files have scores for the first layer as well.
+    const ValueId weight = m.optional_weight(score + ".weight", {params.embedding});
+    if (kept == kNoValue) return x;
     const ValueId all = g.add(op::Concat{}, {kept, x});
     const int64_t count = g.value(all).desc.shape[0] / params.embedding;
     const ValueId each = g.split_heads(all, count);
     const ValueId normed = g.merge_heads(g.add(op::RmsNorm{params.eps}, {each, kNoValue}));
-    const ValueId weight = m.weight(score + ".weight", {params.embedding});
+    if (weight == kNoValue) return m.weight(score + ".weight", {params.embedding});
     ValueId scores = kNoValue;
     for (int64_t i = 0; i < count; ++i) {
       const ValueId own = g.slice(normed, i * params.embedding, params.embedding);

@@ -23,7 +23,6 @@ class MiniMax01 final : public DecoderModel {
     drop_attention(r.has("attention.recurrent_layers") || r.has(interval)
                        ? recurrent_layers(r, params.layers)
                        : every_eighth());
-    experts.width = params.feed_forward.front();
     experts.route.normalise = true;
     for (const AttentionBlock& block : attention) {
       if (!attends(block.layer)) {

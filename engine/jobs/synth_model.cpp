@@ -119,6 +119,7 @@ void add_latent_attention(const SynthShape& s, TensorList& list) {
   list.block("attn_k_b", a.nope, a.latent, s.heads);
   list.block("attn_v_b", a.latent, a.value, s.heads);
   list.block("attn_output", s.heads * a.value, s.embedding);
+  if (s.architecture().head_gates) list.block("attn_gate", s.embedding, s.heads);
   if (a.index_count == 0) return;
   list.block("indexer.attn_q_b", a.queries, a.index_heads * a.index_key);
   list.block("indexer.attn_k", s.embedding, a.index_key);
@@ -169,6 +170,34 @@ void add_delta_net(const SynthShape& s, TensorList& list) {
   list.block("ssm_out", r.inner(), s.embedding);
 }
 
+void add_kimi_delta(const SynthShape& s, TensorList& list) {
+  const int64_t head = s.recurrent.head;
+  const int64_t width = s.heads * head;
+  for (const char* part : {"q", "k", "v"}) {
+    list.block(std::string("attn_") + part, s.embedding, width);
+    list.block_f32(std::string("ssm_conv1d_") + part, s.recurrent.taps, width);
+  }
+  for (const char* part : {"f", "g"}) {
+    const std::string name = std::string("ssm_") + part;
+    const bool narrow = s.architecture().narrow_gates;
+    list.block(name + "_a", s.embedding, narrow ? head : width);
+    if (narrow) list.block(name + "_b", head, width);
+  }
+  list.block("ssm_beta", s.embedding, s.heads);
+  list.block_decays("ssm_a", 1, s.heads);
+  list.block_bias("ssm_dt", width);
+  list.block_norm("ssm_norm", head);
+  list.block("attn_output", width, s.embedding);
+}
+
+void add_lightning(const SynthShape& s, TensorList& list) {
+  const int64_t width = s.heads * s.head_size();
+  list.block("attn_qkv", s.embedding, 3 * width);
+  list.block("attn_gate", s.embedding, width);
+  list.block_norm("attn_norm_2", width);
+  list.block("attn_output", width, s.embedding);
+}
+
 void add_mamba2(const SynthShape& s, TensorList& list) {
   const SynthRecurrent& r = s.recurrent;
   list.block("ssm_in", s.embedding, r.inner() + r.channels() + r.heads);
@@ -197,6 +226,8 @@ void add_token_part(const SynthShape& s, TensorList& list) {
 void add_mixer(const SynthShape& s, int64_t layer, TensorList& list) {
   switch (s.kind(layer)) {
     case 'D': return add_delta_net(s, list);
+    case 'K': return add_kimi_delta(s, list);
+    case 'L': return add_lightning(s, list);
     case 'M': return add_mamba2(s, list);
     case 'C': return add_short_conv(s, list);
     case 'E': return add_experts(s, list);
@@ -279,8 +310,8 @@ void add_layer_metadata(const SynthShape& s, Metadata& metadata) {
     metadata.set(fmt::format("{}.{}", s.arch, key), std::move(value));
   };
   const SynthRecurrent& r = s.recurrent;
-  // Delta nets are told by a period, not by their heads.
-  const bool by_heads = !r.layers.empty() && r.layers.find('D') == std::string_view::npos;
+  // Delta nets and lightning attention are told by a period, not by their heads.
+  const bool by_heads = !r.layers.empty() && r.layers.find_first_of("DL") == std::string_view::npos;
   std::vector<uint32_t> kv_heads;
   std::vector<uint32_t> widths;
   for (int64_t layer = 0; layer < s.layers; ++layer) {
@@ -299,6 +330,10 @@ void add_layer_metadata(const SynthShape& s, Metadata& metadata) {
   }
   if (r.layers.find('C') != std::string_view::npos) {
     set("shortconv.l_cache", static_cast<uint32_t>(r.taps));
+  }
+  if (r.layers.find('K') != std::string_view::npos) {
+    set("kda.head_dim", static_cast<uint32_t>(r.head));
+    set("ssm.conv_kernel", static_cast<uint32_t>(r.taps));
   }
   if (r.heads == 0) return;
   set("ssm.conv_kernel", static_cast<uint32_t>(r.taps));

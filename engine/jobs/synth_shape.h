@@ -32,6 +32,8 @@ struct SynthArch {
   const char* output_norm = "output_norm";  ///< "": none
   bool gated_attention = false;             ///< "attn_q" has a gate of every head too
   bool gate_apart = false;                  ///< "attn_gate"
+  bool head_gates = false;                  ///< likewise, of latent attention: for each head
+  bool narrow_gates = false;                ///< gates of Kimi delta attention by two matrices
   bool gated_shared_expert = false;         ///< "ffn_gate_inp_shexp"
   bool one_part = false;                    ///< a layer is attention, Mamba-2 or experts alone
   bool plain_experts = false;               ///< without gates, with a bias for the choice
@@ -49,8 +51,9 @@ struct SynthLatent {
 
 /// Recurrent layers: their sizes as the keys "ssm.*" and "shortconv.*" name them.
 struct SynthRecurrent {
-  /// A layer each: '*' attention, 'D' gated delta net, 'C' short convolution, 'M' Mamba-2, 'E'
-  /// experts alone. Repeated as often as needed. Empty: all have attention.
+  /// A layer each: '*' attention, 'D' gated delta net, 'K' Kimi delta attention, 'L' lightning
+  /// attention, 'C' short convolution, 'M' Mamba-2, 'E' experts alone. Repeated as often as needed.
+  /// Empty: all have attention.
   std::string_view layers;
   int64_t taps = 4;
   int64_t heads = 0;   ///< time_step_rank

@@ -15,9 +15,11 @@ EXPERTS = {"experts": 8, "experts-used": 2, "expert-feed-forward": 64}
 LAYERS = {"deepseek-v3.2": 4,  # its first three have no experts
           "lfm2-8b-a1b": 3,  # its first two have none
           "trinity-mini": 3,  # the same
+          "kimi-linear-48b-a3b": 4, "ling-3.0-flash": 6, "minimax-text-01": 8,  # the last has attention
           "gemma-4-e4b": 14}  # six of them share keys
 KV_HEADS = {"gemma-3-1b": 1, "deepseek-v2-lite": 1, "deepseek-v3.2": 1,
-            "mistral-small-4": 1, "minicpm3-4b": 1, "plm-1.8b": 1, "starcoderbase-1b": 1, "phi-3-mini": 4, "olmo2-1b": 4, "olmo2-7b": 4}
+            "mistral-small-4": 1, "minicpm3-4b": 1, "plm-1.8b": 1, "starcoderbase-1b": 1,
+            "kimi-linear-48b-a3b": 1, "ling-3.0-flash": 1, "phi-3-mini": 4, "olmo2-1b": 4, "olmo2-7b": 4}
 
 
 def described(path):
@@ -50,7 +52,8 @@ def has_experts(shape):
                      "minimax-m2", "glm-4.5-air", "qwen3.6-35b-a3b", "nemotron-3-nano", "lfm2-8b-a1b",
                      "granite-4.0-h-tiny", "qwen1.5-moe-a2.7b", "qwen3-vl-30b-a3b",
                      "olmoe-1b-7b", "trinity-mini", "k-exaone-236b", "hy3", "mellum2-12b", "ling-lite", "ling-mini-2.0",
-                     "deepseek-moe-16b", "phi-3.5-moe")
+                     "deepseek-moe-16b", "phi-3.5-moe", "kimi-linear-48b-a3b", "ling-3.0-flash",
+                     "minimax-text-01")
 
 
 @pytest.mark.parametrize("shape", shapes())

@@ -38,17 +38,17 @@ NAMES = {"attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm",
          "ffn_up_shexp": "block_sparse_moe.shared_experts.up_proj",
          "ffn_down_shexp": "block_sparse_moe.shared_experts.down_proj"}
 CONFIG = {"hidden_size": 30, "intermediate_size": 38, "moe_intermediate_size": 14,
-          "num_hidden_layers": 5, "num_attention_heads": 3, "num_key_value_heads": 3,
+          "num_hidden_layers": 4, "num_attention_heads": 3, "num_key_value_heads": 3,
           "model_max_length": 256, "rms_norm_eps": 1e-5, "vocab_size": 72, "hidden_act": "situ",
           "q_lora_rank": 16, "kv_lora_rank": 14, "qk_nope_head_dim": 8, "qk_rope_head_dim": 6,
-          "v_head_dim": 12, "mla_use_nope": True, "num_experts": 6, "num_experts_per_token": 2,
+          "v_head_dim": 12, "mla_use_nope": True, "num_experts": 6, "num_experts_per_token": 3,
           "num_shared_experts": 2, "first_k_dense_replace": 1, "routed_scaling_factor": 1.7,
           "moe_renormalize": True, "moe_router_activation_func": "sigmoid",
-          "routed_expert_hidden_size": 18, "activation_situ_beta": 1.7,
-          "activation_situ_linear_beta": 2.3, "attn_res_block_size": 2,
-          "linear_attn_config": {"full_attn_layers": [3, 5], "kda_layers": [1, 2, 4], "head_dim": 10,
+          "routed_expert_hidden_size": 18, "activation_situ_beta": 2.7,
+          "activation_situ_linear_beta": 3.3, "attn_res_block_size": 2,
+          "linear_attn_config": {"full_attn_layers": [2, 4], "kda_layers": [1, 3], "head_dim": 10,
                                  "num_heads": 3, "short_conv_kernel_size": 4,
-                                 "gate_lower_bound": -3.0}}
+                                 "gate_lower_bound": -1.0}}
 
 
 def published():
@@ -60,7 +60,7 @@ def published():
         norm = np.linspace(0.5, 2.0, len(values))
         out[to + "_norm.weight"], out[to + "_proj.weight"] = norm, (values / norm)[None]
     score("output_attn_res", tensors["output_res_score.weight"])
-    for layer in range(5):
+    for layer in range(4):
         own = {key.split(".", 2)[2]: value for key, value in tensors.items()
                if key.startswith(f"blk.{layer}.")}
         to = f"layers.{layer}."

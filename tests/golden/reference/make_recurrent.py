@@ -409,16 +409,16 @@ def minimax_01(name):
 def kimi_k3(name):
     arch = "kimi-k3"
     sizes, narrow = (14, 6, 8, 12), 18
-    kinds = [0, 0, 1, 0, 1]
-    m = Builder(name, arch, 30, 5, 3, kinds, 20, feed_forward_length=38, kda__head_dim=10,
-                attention__q_lora_rank=16, kda__gate_lower_bound=-3.0, ssm__conv_kernel=4,
-                expert_count=6, expert_used_count=2, expert_shared_count=2,
+    kinds = [0, 1, 0, 1]
+    m = Builder(name, arch, 30, 4, 3, kinds, 20, feed_forward_length=38, kda__head_dim=10,
+                attention__q_lora_rank=16, kda__gate_lower_bound=-1.0, ssm__conv_kernel=4,
+                expert_count=6, expert_used_count=3, expert_shared_count=2,
                 expert_feed_forward_length=14, expert_gating_func=2, expert_weights_norm=True,
                 expert_weights_scale=1.7, leading_dense_block_count=1, expert_latent_length=narrow,
-                attn_res_block_size=2, activation__situ_beta=1.7, activation__situ_linear_beta=2.3)
+                attn_res_block_size=2, activation__situ_beta=2.7, activation__situ_linear_beta=3.3)
     latent_keys(m, *sizes)
     m.embedding()
-    score = lambda name: m.tensors.__setitem__(name + ".weight", m.rng.normal(0, 0.3, m.width))
+    score = lambda name: m.tensors.__setitem__(name + ".weight", m.rng.normal(0, 0.1, m.width))
     score("output_res_score")
     for layer, kind in enumerate(kinds):
         b = f"blk.{layer}."
@@ -440,7 +440,8 @@ def kimi_k3(name):
         m.bias(b + "exp_probs_b", 6, spread=0.1)
         m.matrix(b + "ffn_routed_down", narrow, m.width)
         m.matrix(b + "ffn_routed_up", m.width, narrow)
-        m.norm(b + "ffn_routed_norm", narrow)
+        if layer != 2:
+            m.norm(b + "ffn_routed_norm", narrow)
         for part, n, k in (("gate", 14, narrow), ("up", 14, narrow), ("down", narrow, 14)):
             m.matrix(f"{b}ffn_{part}_exps", n, k, 6)
         m.feed_forward(layer, 28, norms=False, suffix="_shexp")

@@ -87,6 +87,7 @@ std::span<const SynthArch> architectures() {
       {.name = "gpt2", .fused_qkv = true, .positions = true, .plain_experts = true},
       {.name = "starcoder", .fused_qkv = true, .positions = true, .plain_experts = true},
       {.name = "orion"},
+      {.name = "dbrx", .fused_qkv = true, .ffn_norm = "attn_output_norm"},
       {.name = "xverse", .eps = 1e-6f},
       {.name = "mamba2", .one_part = true},
       {.name = "kimi-linear", .narrow_gates = true},

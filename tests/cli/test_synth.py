@@ -53,7 +53,7 @@ def has_experts(shape):
                      "granite-4.0-h-tiny", "qwen1.5-moe-a2.7b", "qwen3-vl-30b-a3b",
                      "olmoe-1b-7b", "trinity-mini", "k-exaone-236b", "hy3", "mellum2-12b", "ling-lite", "ling-mini-2.0",
                      "deepseek-moe-16b", "phi-3.5-moe", "kimi-linear-48b-a3b", "ling-3.0-flash",
-                     "minimax-text-01")
+                     "minimax-text-01", "dbrx")
 
 
 @pytest.mark.parametrize("shape", shapes())

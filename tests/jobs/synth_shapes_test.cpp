@@ -61,6 +61,7 @@ const std::map<std::string, Published>& published() {
       {"olmo-7b", {6888}},
       {"gpt2", {124.3}},
       {"starcoderbase-1b", {1137}},
+      {"dbrx", {131597}},
       {"orion-14b", {14500}},
       {"xverse-7b", {7300}},
       {"mamba2-2.7b", {2703}},

@@ -269,6 +269,10 @@ CHECKPOINTS = {
     "olmo-clipped": ("OlmoConfig", "olmo", DENSE | {"clip_qkv": 0.4}),
     "gpt2": ("GPT2Config", "gpt2", GPT2),
     "gpt2-untied": ("GPT2Config", "gpt2", GPT2 | {"n_inner": 38, "tie_word_embeddings": False}),
+    "dbrx": ("DbrxConfig", "dbrx", {
+        "d_model": 24, "n_heads": 4, "n_layers": 3, "max_seq_len": 256,
+        "attn_config": {"kv_n_heads": 2, "clip_qkv": 0.6, "rope_theta": 1e4},
+        "ffn_config": {"ffn_hidden_size": 14, "moe_num_experts": 5, "moe_top_k": 2}}),
     "starcoder": ("GPTBigCodeConfig", "starcoder", GPT2 | {"n_inner": 38}),
     "mamba2": ("Mamba2Config", "mamba2", MAMBA2),
     "mamba2-groups": ("Mamba2Config", "mamba2", MAMBA2 | {

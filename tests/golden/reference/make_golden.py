@@ -16,7 +16,7 @@ from .builder import LONG, TOKENS, VOCABULARY, Builder
 from .make_experts import (afmoe, bailingmoe2, cohere2moe, dots1, exaone_moe, glm4moe, hy_v3, minimax_m2,
                            step35)
 from .make_heads import HEADS, add_heads, mimo2_attention
-from .make_layer_norms import falcon, gpt2, gptneox, nemotron, orion, phi2, phimoe, stablelm, starcoder2
+from .make_layer_norms import dbrx, falcon, gpt2, gptneox, nemotron, orion, phi2, phimoe, stablelm, starcoder2
 from .make_newer import (bailingmoe, deci, granite_swa, jais2, laguna, maincoder, mellum, pangu, plm,
                          spark, xverse)
 from .make_plain import bitnet, chatglm, deepseek, exaone, minicpm, minicpm3, olmo, plain_layers
@@ -633,7 +633,7 @@ MODELS = {
     "granite_swa-f32": granite_swa, "granite_swa-moe-f32": granite_swa, "jais2-f32": jais2,
     "maincoder-f32": maincoder, "pangu-embedded-f32": pangu, "bailingmoe-f32": bailingmoe,
     "spark2_5-f32": spark, "plm-f32": plm, "deci-f32": deci,
-    "starcoder-f32": gpt2, "orion-f32": orion, "xverse-f32": xverse,
+    "starcoder-f32": gpt2, "orion-f32": orion, "dbrx-f32": dbrx, "xverse-f32": xverse,
     "muse-glimmer-f32": muse_glimmer,
     "gemma3n-f32": gemma3n,
     "gemma4-f32": gemma4, "gemma4-moe-f32": gemma4,

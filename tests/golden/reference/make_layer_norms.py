@@ -162,3 +162,19 @@ def orion(name):
         norm(m, f"blk.{layer}.ffn_norm")
         m.feed_forward(layer, 38, norms=False)
     return m
+
+
+def dbrx(name):
+    """Without biases."""
+    m = normed(name, "dbrx", 36, 3, 6, 2, 6, feed_forward_length=14, rope__freq_base=5e5,
+               attention__clamp_kqv=0.8, expert_count=5, expert_used_count=2)
+    m.metadata["dbrx.attention.layer_norm_epsilon"] = 1e-5
+    m.embedding()
+    for layer in range(m.layers):
+        b = f"blk.{layer}."
+        m.norm(b + "attn_norm", m.width)
+        m.matrix(b + "attn_qkv", (6 + 2 * 2) * 6, m.width, gain=1.5)
+        m.matrix(b + "attn_output", m.width, 36)
+        m.norm(b + "attn_output_norm", m.width)
+        m.experts(layer, 5, 14)
+    return m

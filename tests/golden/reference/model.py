@@ -26,7 +26,7 @@ HEAD_NORMS = {"qwen3", "qwen3moe", "qwen3vl", "gemma3", "apertus", "glm4moe", "e
 # Architectures with a LayerNorm that attention and feed-forward share: they lie side by side.
 PARALLEL = {"command-r", "cohere2", "cohere2moe", "phi2"}
 LAYER_NORMS = PARALLEL | {"starcoder2", "stablelm", "phimoe", "nemotron", "gptneox", "falcon", "olmo", "gpt2",
-                          "jais2", "orion", "starcoder"}
+                          "jais2", "orion", "starcoder", "dbrx"}
 # Architectures with limits on what SwiGLU multiplies, in some layers.
 LIMITED = {"step35", "bailingmoe3", "hy_v4"}
 # Feed-forwards without a gate.
@@ -413,6 +413,8 @@ class Model:
         post_eps = 1e-8 if self.arch == "muse-glimmer" else None
         ffn_norm = ("post_attention_norm" if self.arch in ("gpt-oss", "seed_oss", "glm4moe")
                     else "ffn_norm")
+        if self.arch == "dbrx":
+            ffn_norm = "attn_output_norm"
         attend = self.attend_latent if self.arch in LATENT else self.attend
         self.entered = []
         for layer in range(self.layers):

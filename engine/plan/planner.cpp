@@ -342,7 +342,7 @@ class Planner {
     host.drafters = request.drafter_bytes;
     host.grammars = request.grammar_bytes;
     for (size_t d = 0; d < devices_.size(); ++d) {
-      INFER_CHECK_R(plan_device(request, rows, d, plan));
+      INFER_CHECK_R(plan_device(rows, d, plan));
     }
     const std::vector<int64_t> pages =
         ContextCosts(model_.info(), plan.kv_layout, request, rows).all(plan.budgets, 1);
@@ -405,7 +405,7 @@ class Planner {
   }
 
   /// All of a device but its cache.
-  Status plan_device(const PlanRequest& request, int64_t rows, size_t d, MemoryPlan& plan) const {
+  Status plan_device(int64_t rows, size_t d, MemoryPlan& plan) const {
     DevicePlan& own = plan.devices[d];
     const WeightsPlan& weights = placed_.weights[d];
     own.weight_places = weights.places;

@@ -65,7 +65,7 @@ def test_a_broken_vocabulary_is_named(directory):
     (directory / "tokenizer.json").write_text('{"model": {"type": "Spiral"}}')
     fails(3, "tokenize", "-m", directory, stdin=b"x", says="tokenizer.json")
     (directory / "tokenizer.json").unlink()
-    fails(3, "tokenize", "-m", directory, stdin=b"x", says="not a model file")
+    fails(3, "tokenize", "-m", directory, stdin=b"x", says="found 0 files of that ending")
 
 
 def test_what_a_directory_holds_is_shown(directory):

@@ -278,7 +278,8 @@ TEST_CASE("what would be computed otherwise is refused") {
           "partial_rotary_factor");
   refused(of("KimiLinear", R"("qk_rope_head_dim": 4, "mla_use_nope": false)"), "mla_use_nope");
   refused(of("KimiLinear", R"("qk_rope_head_dim": 4, "qk_nope_head_dim": 4, "v_head_dim": 4,
-              "kv_lora_rank": 4, "linear_attn_config": {"head_dim": 4, "num_heads": 3})"),
+              "kv_lora_rank": 4, "linear_attn_config": {"head_dim": 4, "num_heads": 3,
+              "full_attn_layers": [2]})"),
           "linear_num_heads");
 }
 

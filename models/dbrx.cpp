@@ -14,12 +14,7 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   model->params.eps = r.epsilon("attention.layer_norm_epsilon");
   model->layer_norms = true;
   model->ffn_norm_name = "attn_output_norm";  // what the files call the norm before the experts
-  const double limit = r.get_float("attention.clamp_kqv", 0.0);
-  if (!(limit >= 0)) {
-    r.set_error(error(StatusCode::bad_file, "{}: attention.clamp_kqv: expected 0 or more, found {}",
-                      r.metadata().source(), limit));
-  }
-  for (AttentionBlock& block : model->attention) block.clamp = static_cast<float>(limit);
+  model->read_clamp(r);
   return DecoderModel::finish(std::move(model), r);
 }
 

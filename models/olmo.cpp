@@ -1,6 +1,5 @@
 // OLMo 1: LayerNorms without weights, interleaved RoPE, queries, keys and values held within a
 // limit in the 7B models of 2024. Groeneveld et al. 2024.
-#include "engine/core/file.h"
 #include "engine/model/checkpoint.h"
 #include "engine/model/decoder.h"
 
@@ -13,12 +12,7 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   model->params.eps = r.epsilon("attention.layer_norm_epsilon");
   model->layer_norms = true;
   model->plain_norms = true;
-  const double limit = r.get_float("attention.clamp_kqv", 0.0);
-  if (!(limit >= 0)) {
-    r.set_error(error(StatusCode::bad_file, "{}: attention.clamp_kqv: expected 0 or more, found {}",
-                      r.metadata().source(), limit));
-  }
-  for (AttentionBlock& block : model->attention) block.clamp = static_cast<float>(limit);
+  model->read_clamp(r);
   return DecoderModel::finish(std::move(model), r);
 }
 

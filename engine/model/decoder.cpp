@@ -72,6 +72,15 @@ void DecoderModel::set_windows_with_own_rope(HparamReader& r, const std::vector<
   }
 }
 
+void DecoderModel::read_clamp(HparamReader& r) {
+  const double limit = r.get_float("attention.clamp_kqv", 0.0);
+  if (!(limit >= 0)) {
+    r.set_error(error(StatusCode::bad_file, "{}: attention.clamp_kqv: expected 0 or more, found {}",
+                      r.metadata().source(), limit));
+  }
+  for (AttentionBlock& block : attention) block.clamp = static_cast<float>(limit);
+}
+
 void DecoderModel::add_positions(HparamReader& r) {
   const std::string name = "position_embd.weight";
   const Weight* table = r.source().find(name);

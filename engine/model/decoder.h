@@ -78,6 +78,8 @@ class DecoderModel : public Model {
   /// files that do not say.
   void set_windows_with_own_rope(HparamReader& reader, const std::vector<bool>& sliding,
                                  double base);
+  /// Reads the limit that queries, keys and values are held within ("attention.clamp_kqv").
+  void read_clamp(HparamReader& reader);
   /// Takes the attention from these layers.
   void drop_attention(const std::vector<bool>& layers);
   bool attends(int64_t layer) const { return params.kv_heads[static_cast<size_t>(layer)] > 0; }

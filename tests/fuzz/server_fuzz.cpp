@@ -74,7 +74,7 @@ class FuzzedExchange final : public Exchange {
   }
   size_t unsent() const override { return 0; }
   bool closed() const override { return leaves_ && asked_++ > 1; }
-  void watch(std::function<void(bool)>) override {}
+  void watch(std::function<void(Notice)>) override {}
   double seconds() const override { return 0; }
   int status() const override { return status_; }
   size_t sent() const override { return sent_; }

@@ -137,7 +137,7 @@ CpuDevice::CpuDevice(const IsaKernels& isa, const DeviceOptions& options, const 
                options.exact,
                options.repack,
                &ops,
-               options.threads > 0 ? nullptr : &alone_},
+               options.threads > 0 ? nullptr : &lone_},
       info_(describe(isa, context_.threads(), std::ssize(context_.pool->nodes()))) {}
 
 DeviceInfo CpuDevice::info() const {

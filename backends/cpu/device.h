@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "backends/cpu/kernels.h"
+#include "backends/cpu/lone_thread.h"
 #include "engine/backend/device.h"
 #include "engine/core/thread_pool.h"
 
@@ -41,7 +42,7 @@ class CpuDevice final : public Device {
 
  private:
   std::unique_ptr<ThreadPool> own_pool_;  ///< null where another device's threads serve
-  ThreadPool alone_{1};
+  LoneThread lone_;
   CpuContext context_;
   bool streams_measured_ = false;
   DeviceInfo info_;  ///< but for the memory, which is that of now

@@ -88,6 +88,7 @@ struct NodeView {
 };
 
 struct CpuOp;
+struct LoneThread;
 
 /// Settings and tables of a device.
 struct CpuContext {
@@ -96,8 +97,8 @@ struct CpuContext {
   bool exact;   ///< activations stay float32
   bool repack;  ///< weights may be packed
   const OpTable<CpuOp>* ops;
-  /// Of one thread, for steps that are too small to share. Null: all threads compute every step.
-  ThreadPool* alone = nullptr;
+  /// Null: all threads compute every step.
+  LoneThread* lone = nullptr;
   int streams = 1;  ///< of RowKernel::run
 
   const RowKernel* row_kernel(DType weights) const;

@@ -1,10 +1,13 @@
 // A compiled segment on the CPU: the calls of its phases in order, run as one job of the thread
 // pool.
+#include <atomic>
 #include <new>
 
 #include "backends/cpu/device.h"
 #include "backends/cpu/fusion.h"
+#include "backends/cpu/lone_thread.h"
 #include "backends/cpu/spill.h"
+#include "engine/core/platform/processor.h"
 
 namespace infer::cpu {
 namespace {
@@ -13,6 +16,10 @@ namespace {
 /// would save little of that: they wait about a microsecond for each other at every barrier, and
 /// milliseconds if another program has the processor of one of them.
 constexpr int64_t kWorthSharing = 1 << 20;
+/// Rows whose weights are read once for several of them.
+constexpr int64_t kManyRows = 8;
+
+double seconds_now() { return static_cast<double>(profile_clock()) * 1e-9; }
 
 /// A tensor of a call and what changes about it from run to run.
 struct Operand {
@@ -53,10 +60,33 @@ class CpuProgram final : public Program {
       bind(call.outputs, call.output_operands, bindings);
       if (call.fused.add != nullptr) call.fused.residual = call.inputs.back();
     }
+    return run(bindings);
+  }
+
+ private:
+  /// Computes the step with all threads or with one.
+  Status run(const Bindings& bindings) {
+    LoneThread* const lone = context_.lone;
+    if (lone == nullptr) return run(bindings, *context_.pool);
+    const int64_t of_step = work(bindings);
+    if (of_step < kWorthSharing) return run(bindings, lone->pool);
+    ThreadChoice& choice = bindings.rows < kManyRows ? lone->few : lone->many;
+    const double begun = seconds_now();
+    const bool one = choice.one(begun);
+    busy_.store(0);
+    INFER_CHECK(run(bindings, one ? lone->pool : *context_.pool));
+    const double ended = seconds_now();
+    const StepTimes times{static_cast<double>(of_step), ended - begun, busy_.load()};
+    one ? choice.one_computed(ended, times) : choice.all_computed(ended, times);
+    return {};
+  }
+
+  Status run(const Bindings& bindings, ThreadPool& pool) {
     CpuContext context = context_;
-    if (context.alone != nullptr && work(bindings) < kWorthSharing) context.pool = context.alone;
+    context.pool = &pool;
     try {
-      context.pool->run([&](int thread) {
+      pool.run([&](int thread) {
+        const double had = os::thread_seconds();
         Profiler* const profiler = bindings.profiler;
         PhaseEvent event{{}, thread};
         const auto end_event = [&] {
@@ -65,7 +95,7 @@ class CpuProgram final : public Program {
           profiler->record(event);
         };
         for (const Call& call : calls_) {
-          if (call.barrier) context.pool->barrier();
+          if (call.barrier) pool.barrier();
           if (call.layer >= 0 && thread == 0) spill_.enter(static_cast<size_t>(call.layer));
           if (profiler != nullptr) {
             end_event();
@@ -77,6 +107,7 @@ class CpuProgram final : public Program {
           if (profiler != nullptr) event.worked_ns = profile_clock();
         }
         if (profiler != nullptr) end_event();
+        busy_.fetch_add(os::thread_seconds() - had);
       });
       spill_.leave();
     } catch (const std::bad_alloc&) {
@@ -85,7 +116,6 @@ class CpuProgram final : public Program {
     return {};
   }
 
- private:
   const Node& node(int32_t n) const { return graph_.nodes()[static_cast<size_t>(n)]; }
 
   /// Multiplications of a run, at most: by each weight for each row, and one for each byte of the
@@ -212,7 +242,8 @@ class CpuProgram final : public Program {
   KvLayout kv_layout_;
   std::byte* scratch_;
   std::vector<Call> calls_;
-  int64_t weights_ = 0;  ///< elements, without tables of which a few rows are read
+  std::atomic<double> busy_{0};  ///< StepTimes::busy of the run
+  int64_t weights_ = 0;          ///< elements, without tables of which a few rows are read
   Spill spill_;
 };
 

@@ -15,6 +15,8 @@ struct infer_session {
   std::unique_ptr<infer::Session> session;
   int32_t prompt_logprobs = -1;
   infer::LogprobsFn on_prompt_logprobs;
+  int32_t min_tokens = 0;
+  std::vector<int32_t> stop_tokens;
   std::vector<infer::ModelImage> images;  ///< of the next call that generates
   // The last event points into this.
   infer::GenerateEvent event;
@@ -91,6 +93,8 @@ infer_status with_arguments(infer_session* session, const int32_t* prompt, size_
     INFER_TRY_S(infer::GenerateOptions generate, generate_options(options));
     generate.prompt_logprobs = session->prompt_logprobs;
     generate.on_prompt_logprobs = session->on_prompt_logprobs;
+    generate.min_tokens = session->min_tokens;
+    generate.stop_tokens = session->stop_tokens;
     generate.images = session->images;
     INFER_CHECK(call(*session->session, tokens, generate));
     session->images.clear();
@@ -175,6 +179,21 @@ infer_status infer_session_set_prompt_logprobs(infer_session* session, int32_t m
     }
     session->prompt_logprobs = most_likely;
     session->on_prompt_logprobs = logprobs_function(on_logprobs, user);
+    return {};
+  });
+}
+
+infer_status infer_session_set_ends(infer_session* session, int32_t min_tokens,
+                                    const int32_t* stop_tokens, size_t count) {
+  return checked([&]() -> Status {
+    if (session == nullptr) return null_argument("session");
+    if (count > 0 && stop_tokens == nullptr) return null_argument("stop_tokens");
+    if (min_tokens < 0) {
+      return infer::error(infer::StatusCode::invalid_argument,
+                          "min_tokens: expected at least 0, found {}", min_tokens);
+    }
+    session->stop_tokens.assign(stop_tokens, stop_tokens + count);
+    session->min_tokens = min_tokens;
     return {};
   });
 }

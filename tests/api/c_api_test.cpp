@@ -39,6 +39,36 @@ TEST_CASE("C: the same tokens as the C++ API, and statistics") {
   infer_session_free(session);
 }
 
+TEST_CASE("C: tokens that end the text, and how many come before one may") {
+  const auto plain = tokens_of(*open(*load()), kPrompt, sampled(12));
+  infer_engine* engine = load_c();
+  infer_session* session = nullptr;
+  REQUIRE(infer_session_open(engine, &session) == INFER_OK);
+  infer_engine_free(engine);
+  const std::vector<int32_t> ends{plain[5], plain[8]};
+  const infer_generate_options options = generate_c(12);
+  CHECK(infer_session_set_ends(nullptr, 0, ends.data(), 2) == INFER_INVALID_ARGUMENT);
+  CHECK(infer_session_set_ends(session, 0, nullptr, 2) == INFER_INVALID_ARGUMENT);
+  CHECK(infer_session_set_ends(session, -1, ends.data(), 2) == INFER_INVALID_ARGUMENT);
+  std::vector<std::vector<int32_t>> found;
+  for (const int32_t least : {0, 7, 12}) {
+    CAPTURE(least);
+    GenerateOptions same = sampled(12);
+    same.stop_tokens = ends;
+    same.min_tokens = least;
+    found.push_back(tokens_of(*open(*load()), kPrompt, same));
+    CHECK(found.back().size() >= static_cast<size_t>(least));
+    REQUIRE(infer_session_set_ends(session, least, ends.data(), ends.size()) == INFER_OK);
+    Seen seen;
+    REQUIRE(infer_session_truncate(session, 0) == INFER_OK);
+    REQUIRE(infer_generate(session, kPrompt.data(), kPrompt.size(), &options, on_token, &seen) ==
+            INFER_OK);
+    CHECK(seen.tokens == found.back());
+  }
+  CHECK(found[0].size() < 7);
+  infer_session_free(session);
+}
+
 TEST_CASE("C: a generation that is started tells the same by events") {
   const auto expected = tokens_of(*open(*load()), kPrompt, sampled(12));
   infer_engine* engine = load_c();

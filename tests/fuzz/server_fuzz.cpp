@@ -130,7 +130,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   request.method = "POST";
   request.path = kPaths[data[0] % kPathCount];
   request.body = body;
-  request.id = "1";
+  request.id.push_back('1');
   std::weak_ptr<Exchange> watched;
   {
     const auto exchange =

@@ -85,8 +85,6 @@ INFER_DEVICE void brains_to_halves(const SharedPtr<uint32_t>& at) {
 
 /// The two queries whose fragments a lane has parts of: g and g + 8 of its warp.
 struct OwnQueries {
-  uint32_t row[2], head[2], first[2], slot[2];
-  bool given[2];  ///< false: there is none; it is computed as the last one and not stored
   /// Turns a product of the scaled query with a key into the score times log2 e; with a soft cap,
   /// into the score.
   float back[2];
@@ -98,15 +96,14 @@ struct OwnQueries {
 /// Registers of A of 16 elements of the warp's queries. Each query is multiplied by a power of two,
 /// so that its largest element is in [1, 2).
 template <typename Source>
-INFER_DEVICE void query_fragment(const Source& source, const OwnQueries& own,
+INFER_DEVICE void query_fragment(const Source& source, const uint32_t (&at)[2],
                                  const float (&factor)[2], uint32_t part, uint32_t (&a)[4]) {
 #pragma unroll
   for (uint32_t i = 0; i < 4; ++i) {
     const uint32_t h = i % 2;
-    const uint32_t at = place(source.p.q_strides, own.head[h], own.row[h]);
     const uint32_t element = part * 16 + i / 2 * 8 + lane() % 4 * 2;
-    a[i] = packed_halves(source.query(at, element) * factor[h],
-                         source.query(at, element + 1) * factor[h]);
+    a[i] = packed_halves(source.query(at[h], element) * factor[h],
+                         source.query(at[h], element + 1) * factor[h]);
   }
 }
 
@@ -150,22 +147,20 @@ INFER_DEVICE void attend_tile(const Source& source) {
   const SharedPtr<uint32_t> queries = dynamic_shared<uint32_t>(
       4 * (Tile::kKeyWords + Tile::kValueWords), Tile::kQueryWords);  // [part][thread][4]
 
+  const auto wanted = [&](uint32_t h) { return first_query + warp() * 16 + lane() / 4 + 8 * h; };
+  // Behind the last query there is none: the last one is computed again, and not stored.
+  const auto query_of = [&](uint32_t h) { return wanted(h) < all ? wanted(h) : all - 1; };
+  const auto row_of = [&](uint32_t h) { return before + query_of(h) / p.group; };
+  const auto head_of = [&](uint32_t h) { return kv_head * p.group + query_of(h) % p.group; };
   OwnQueries own{};
+  uint32_t at[2];
   float factor[2];
 #pragma unroll
   for (uint32_t h = 0; h < 2; ++h) {
-    const uint32_t wanted = first_query + warp() * 16 + lane() / 4 + 8 * h;
-    own.given[h] = wanted < all;
-    const uint32_t query = own.given[h] ? wanted : all - 1;
-    own.row[h] = before + query / p.group;
-    own.head[h] = kv_head * p.group + query % p.group;
-    const Seen own_seen = source.seen(own.row[h]);
-    own.slot[h] = own_seen.slot;
-    own.first[h] = own_seen.first;
-    const uint32_t at = place(p.q_strides, own.head[h], own.row[h]);
+    at[h] = place(p.q_strides, head_of(h), row_of(h));
     float most = 0;
     for (uint32_t i = lane() % 4; i < kKey; i += 4) {
-      most = most_of(most, magnitude_of(source.query(at, i)));
+      most = most_of(most, magnitude_of(source.query(at[h], i)));
     }
     most = most_of(most, shuffle_xor(most, 1));
     most = most_of(most, shuffle_xor(most, 2));
@@ -176,17 +171,17 @@ INFER_DEVICE void attend_tile(const Source& source) {
     const float scale = p.softcap > 0 ? p.scale : p.scale * kLog2E;
     own.back[h] = scale * float_of(exponent << 23);
     if constexpr (Source::kBiases) {
-      own.position[h] = source.position(own.row[h]);
-      own.slope[h] = source.slope(own.head[h]) * (p.softcap > 0 ? 1.0f : kLog2E);
+      own.position[h] = source.position(row_of(h));
+      own.slope[h] = source.slope(head_of(h)) * (p.softcap > 0 ? 1.0f : kLog2E);
     }
   }
   uint32_t a[Tile::kQueriesInRegisters ? kParts : 1][4];
 #pragma unroll
   for (uint32_t part = 0; part < kParts; ++part) {
     if constexpr (Tile::kQueriesInRegisters) {
-      query_fragment(source, own, factor, part, a[part]);
+      query_fragment(source, at, factor, part, a[part]);
     } else {
-      query_fragment(source, own, factor, part, a[0]);
+      query_fragment(source, at, factor, part, a[0]);
       store_shared<uint4>(queries, (part * kTileThreads + thread()) * 4,
                           uint4{a[0][0], a[0][1], a[0][2], a[0][3]});
     }
@@ -198,7 +193,7 @@ INFER_DEVICE void attend_tile(const Source& source) {
   float mix[kValue / 8][4] = {};
 #pragma unroll
   for (uint32_t h = 0; h < 2; ++h) {
-    most[h] = p.sinks != 0 ? Global<const float>(p.sinks)[own.head[h]] * kLog2E : -infinity();
+    most[h] = p.sinks != 0 ? Global<const float>(p.sinks)[head_of(h)] * kLog2E : -infinity();
     sum[h] = p.sinks != 0 && lane() % 4 == 0 ? 1.0f : 0.0f;
   }
   // The lane's row of four matrices: two of 8 rows below each other, and the two beside them.
@@ -211,11 +206,14 @@ INFER_DEVICE void attend_tile(const Source& source) {
   for (uint32_t row = before + first_query / p.group; row < end_row;) {
     const Run run = source.run_of(row, end_row);
     const bool all_rows = row == before + first_query / p.group && row + run.count == end_row;
-    uint32_t seen[2];  // tokens from own.first on
+    // Tokens that the queries see: so many from the first one on.
+    uint32_t first[2];
+    uint32_t seen[2];
 #pragma unroll
     for (uint32_t h = 0; h < 2; ++h) {
-      const bool takes = own.row[h] - row < run.count;
-      seen[h] = takes ? own.slot[h] - own.first[h] + 1 : 0;
+      const Seen of_row = source.seen(row_of(h));
+      first[h] = of_row.first;
+      seen[h] = row_of(h) - row < run.count ? of_row.slot - of_row.first + 1 : 0;
     }
     row += run.count;
     const uint32_t last = run.most_slot / kTokens * kTokens;
@@ -233,7 +231,7 @@ INFER_DEVICE void attend_tile(const Source& source) {
       bool sees = false;
 #pragma unroll
       for (uint32_t h = 0; h < 2; ++h) {
-        sees = sees || (seen[h] > 0 && own.first[h] < begin + kTokens && own.slot[h] >= begin);
+        sees = sees || (seen[h] > 0 && first[h] < begin + kTokens && first[h] + seen[h] > begin);
       }
       const bool warp_sees = ballot(sees) != 0;
       float score[kColumns][4] = {};
@@ -309,7 +307,7 @@ INFER_DEVICE void attend_tile(const Source& source) {
         }
         if (!whole) {
           for_scores([&](float& s, uint32_t h, uint32_t token) {
-            if (begin + lane() % 4 * 2 + token - own.first[h] >= seen[h]) s = -infinity();
+            if (begin + lane() % 4 * 2 + token - first[h] >= seen[h]) s = -infinity();
           });
         }
         float now[2] = {most[0], most[1]};
@@ -364,8 +362,8 @@ INFER_DEVICE void attend_tile(const Source& source) {
   for (uint32_t h = 0; h < 2; ++h) {
     float total = sum[h] + shuffle_xor(sum[h], 1);
     total = total + shuffle_xor(total, 2);
-    if (!own.given[h]) continue;
-    const Global<float> y(p.y + uint64_t{place(p.y_strides, own.head[h], own.row[h])} * 4);
+    if (wanted(h) >= all) continue;
+    const Global<float> y(p.y + uint64_t{place(p.y_strides, head_of(h), row_of(h))} * 4);
 #pragma unroll
     for (uint32_t d = 0; d < kValue / 8; ++d) {
       const uint32_t element = d * 8 + lane() % 4 * 2;

@@ -42,7 +42,8 @@ struct ListedRows {
 };
 
 /// Adds the warp's part of the scores of tokens 2·lane and 2·lane + 1; `query`: [element][head].
-template <uint32_t kType, uint32_t kHeads, typename Rows>
+/// kAhead: elements of transposed keys that are loaded together.
+template <uint32_t kType, uint32_t kAhead, uint32_t kHeads, typename Rows>
 INFER_DEVICE void add_scores(const AttentionParams& p, const Rows& keys,
                              const SharedPtr<float>& query, Scores<kHeads>& scores) {
   const uint32_t quarter = (p.k_dim + 4 * kAttentionWarps - 1) / (4 * kAttentionWarps) * 4;
@@ -59,7 +60,7 @@ INFER_DEVICE void add_scores(const AttentionParams& p, const Rows& keys,
   };
   if constexpr (kType == kCacheF32 || kType == kCacheF16 || kType == kCacheBf16) {
     if (p.across != 0) {
-#pragma unroll 16
+#pragma unroll kAhead
       for (uint32_t i = begin; i < end; ++i) {
         const float2 k = keys.template across<kType>(i, token);
         add(i, k.x, k.y);
@@ -130,6 +131,8 @@ INFER_DEVICE void store_own(const AttentionParams& p, uint32_t head, uint32_t ro
 template <uint32_t kHeads, uint32_t kFours, bool kChosen>
 INFER_DEVICE void attend(const AttentionParams& p) {
   constexpr uint32_t kOwnHeads = (kHeads + kAttentionWarps - 1) / kAttentionWarps;
+  // Four heads with two fours of values leave registers for no more.
+  constexpr uint32_t kAhead = kHeads == 4 && kFours == 2 ? 8 : 16;
   const uint32_t row = p.first_row + block_y();
   if (row >= step_rows(p.step, p.rows)) return;
   const uint32_t kv_head = block_x() / p.group_blocks;
@@ -242,10 +245,10 @@ INFER_DEVICE void attend(const AttentionParams& p) {
     with_type(p.k_type, p.keys_whole | p.across, [&](auto type) {
       constexpr uint32_t kType = decltype(type)::kValue;
       if constexpr (kChosen) {
-        add_scores<kType>(p, ListedRows{listed_keys + turn}, query, part);
+        add_scores<kType, kAhead>(p, ListedRows{listed_keys + turn}, query, part);
       } else {
         const uint64_t keys = stored + p.k_offset + uint64_t{kv_head} * kPageTokens * p.k_row;
-        add_scores<kType>(p, PageRows{keys, p.k_row}, query, part);
+        add_scores<kType, kAhead>(p, PageRows{keys, p.k_row}, query, part);
       }
     });
 #pragma unroll

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sched.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -117,6 +118,12 @@ int usable_processors() {
   if (sched_getaffinity(0, sizeof(set), &set) == 0) count = CPU_COUNT(&set);
   if (const int quota = cgroup_cpus(); quota > 0) count = std::min(count, quota);
   return std::max(count, 1);
+}
+
+double thread_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
 int64_t level2_cache_bytes() { return sysconf(_SC_LEVEL2_CACHE_SIZE); }

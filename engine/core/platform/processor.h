@@ -16,6 +16,9 @@ std::string processor_name(std::istream& cpuinfo);
 /// The processors that this process may use: the affinity mask and the cgroup's quota. At least 1.
 int usable_processors();
 
+/// Seconds for which the calling thread has had a processor.
+double thread_seconds();
+
 /// Bytes of a core's second-level cache, 0 or less if the system does not say.
 int64_t level2_cache_bytes();
 

@@ -668,6 +668,11 @@ INFER_API infer_status infer_generate(infer_session* session, const int32_t* pro
 INFER_API infer_status infer_session_set_prompt_logprobs(infer_session* session,
                                                          int32_t most_likely,
                                                          infer_logprobs_fn on_logprobs, void* user);
+/* Makes later generations of the session end with any of these tokens, even with ignore_end, and
+ * with none of their tokens before they have `min_tokens`. INFER_INVALID_ARGUMENT: the session is
+ * null, stop_tokens is null with a count above 0, or min_tokens is below 0. */
+INFER_API infer_status infer_session_set_ends(infer_session* session, int32_t min_tokens,
+                                              const int32_t* stop_tokens, size_t count);
 /* Called when an event becomes ready and none was ready before, on one of the engine's threads. It
  * must return at once and must not use the session. It may wake an event loop. */
 typedef void (*infer_event_fn)(void* user);

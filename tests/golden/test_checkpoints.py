@@ -430,7 +430,6 @@ def test_constants_of_hashes_follow_from_the_configuration(tmp_path):
     ({"hc_count": 1}, "hc_count"),
     ({"eos_token_id": None}, "eos_token_id"),
     ({"heads_per_ngram": 65}, "heads_per_ngram"),
-    ({"ngram_vocab_size_base": 2 ** 40}, "ngram_vocab_size_base"),
 ])
 def test_configurations_of_qwen4exp_that_are_refused(change, named, tmp_path):
     saved("qwen4exp", tmp_path / "m")

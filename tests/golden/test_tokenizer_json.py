@@ -379,19 +379,21 @@ def test_added_tokens(name, tmp_path):
 
 def test_what_stands_around_a_text(tmp_path):
     tokenizer, v = byte_level("llama-bpe", [split(LLAMA3), bytes_only()], whole=True)
+    begin, end, turn = (tokenizer.token_to_id(token) for token in
+                        ("<|begin_of_text|>", "<|end_of_text|>", "<|eot_id|>"))
     tokenizer.post_processor = processors.Sequence([
         processors.ByteLevel(), processors.TemplateProcessing(
-            single="<|begin_of_text|> $A", special_tokens=[("<|begin_of_text|>", 128000)])])
+            single="<|begin_of_text|> $A", special_tokens=[("<|begin_of_text|>", begin)])])
     folder = directory(tmp_path / "m", tokenizer, len(v["tokens"]),
                        {"bos_token": "<|begin_of_text|>", "eos_token": {"content": "<|eot_id|>"},
                         "tokenizer_class": "PreTrainedTokenizerFast"})
-    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": [128001, 128009]}))
+    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": [end, turn]}))
     path = converted(folder, tmp_path)
     for model in (folder, path):
         for text in ("Hi", "a<|eot_id|> b", ""):
             assert tokenize(model, text) == tokenizer.encode(text).ids
     found, _ = gguf.read(path)
-    assert found["tokenizer.ggml.bos_token_id"] == 128000
-    assert found["tokenizer.ggml.eos_token_id"] == 128009
-    assert found["tokenizer.ggml.eot_token_id"] == 128001
+    assert found["tokenizer.ggml.bos_token_id"] == begin
+    assert found["tokenizer.ggml.eos_token_id"] == turn
+    assert found["tokenizer.ggml.eot_token_id"] == end
     assert found["tokenizer.ggml.add_bos_token"] is True

@@ -32,7 +32,6 @@ SKIPPED = 77
 # a single column spill what they use once for a row of tiles.
 SPILLS = [(r"scan_256 for sm_120", 640),
           (r"scan_by_channel_256 for sm_120", 48),
-          (r"attention_(4_2|tile_64_64) for sm_120", 20),
           (r"decoded_tile_q(4_1|[45]_k)(_glu)? for sm_80", 352),
           (r"stream_q2_k(_glu)?", 64),
           (r"column_q[2356]_k_glu", 40),

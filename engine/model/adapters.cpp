@@ -16,9 +16,6 @@
 namespace infer {
 namespace {
 
-/// The table that adapters change by looking up rows of A.
-constexpr const char* kTable = "token_embd.weight";
-
 Status expect_text(const Metadata& metadata, const char* key, const std::string& expected,
                    const char* what) {
   INFER_TRY_S(const std::optional<std::string> found, metadata.get_string(key));
@@ -49,14 +46,15 @@ Status check_pair(const std::string& file, const std::string& name, const Pair& 
     return error(StatusCode::bad_file, "{}: tensor '{}{}' is missing", file, printable(name),
                  pair.a == nullptr ? kLoraA : kLoraB);
   }
-  const auto changed = base.find(name);
+  auto changed = base.find(name);
+  if (changed == base.end() && name == kOutputMatrix) changed = base.find(kTokenTable);
   if (changed == base.end()) {
     return error(StatusCode::bad_file,
                  "{}: tensor '{}': expected an adapter of this model, which has no tensor '{}'",
                  file, printable(pair.a->name), printable(name));
   }
   const auto& [k, n, experts, more] = changed->second->desc.shape;
-  const bool table = name == kTable;
+  const bool table = name == kTokenTable;  // rows of A are looked up
   const int64_t rank = pair.a->desc.shape[table ? 0 : 1];
   if (rank < 1) {
     return error(StatusCode::bad_file, "{}: tensor '{}': expected at least one row, found {}", file,

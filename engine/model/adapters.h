@@ -15,6 +15,11 @@ namespace infer {
 inline constexpr const char* kLoraA = ".lora_a";
 inline constexpr const char* kLoraB = ".lora_b";
 
+/// A model without this matrix multiplies with its table of tokens in place of it. An adapter may
+/// change that product alone.
+inline constexpr const char* kOutputMatrix = "output.weight";
+inline constexpr const char* kTokenTable = "token_embd.weight";
+
 /// What the names of an adapter's tensors begin with in an AdaptedSource: "adapter.0.".
 std::string adapter_prefix(size_t adapter);
 

@@ -73,7 +73,15 @@ Result<std::unique_ptr<Model>> read_model(const WeightSource& source) {
         r.get_int(key, 0, static_cast<int64_t>(first), static_cast<int64_t>(last)));
   };
   if (r.has("pooling_type")) info.pooling = pooling("pooling_type", Pooling::none, Pooling::rank);
+  info.vector = info.embedding;
+  for (const char* dense : {"dense_2.weight", "dense_3.weight"}) {
+    const Weight* const weight = source.find(dense);
+    if (weight != nullptr) info.vector = weight->desc.shape[1];
+  }
   if (info.causal) info.rank_pooling = Pooling::last;
+  INFER_TRY(const std::vector<std::string>* labels,
+            source.metadata().get_strings(info.architecture + ".classifier.output_labels"));
+  info.answers_yes_or_no = labels != nullptr && *labels == std::vector<std::string>{"yes", "no"};
   if (r.has("classifier.pooling_type")) {
     info.rank_pooling = pooling("classifier.pooling_type", Pooling::mean, Pooling::last);
   }

@@ -29,7 +29,7 @@ enum class Pooling : uint8_t {
   mean,
   cls,   ///< the first token's
   last,  ///< the last token's
-  rank,  ///< a classifier's outputs, of which the first is a score
+  rank,  ///< a classifier's output, which is a score
 };
 
 /// What rows of an image see of the image.
@@ -54,8 +54,10 @@ struct ModelInfo {
   int64_t token_types = 0;              ///< rows of the table of token types; 0: there is none
   std::optional<Pooling> pooling;       ///< of the file, if it says
   Pooling rank_pooling = Pooling::cls;  ///< mean, cls or last: what the classifier takes
+  bool answers_yes_or_no = false;       ///< its two outputs are the logits of these answers
   bool gelu_classifier = false;         ///< its activation is GELU in place of tanh
   float classifier_eps = 1e-5f;         ///< of its norm
+  int64_t vector = 0;                   ///< elements of a text's vector
   std::optional<Pooling> embeds;        ///< the model makes vectors of texts in place of logits
   /// The model also returns the hidden states of all rows of a step: Model::return_hidden().
   bool returns_hidden = false;

@@ -313,7 +313,17 @@ ValueId ModelBuilder::classify(ValueId x) {
     if (has("cls.norm.weight")) x = layer_norm(x, "cls.norm", info_.classifier_eps);
     if (!has("cls.output.weight")) return x;
   }
-  if (has("cls.output.weight")) return linear(x, "cls.output", rows_of("cls.output"));
+  if (has("cls.output.weight")) {
+    const int64_t labels = rows_of("cls.output");
+    if (labels != 1 && !info_.answers_yes_or_no) {
+      g.set_error(error(StatusCode::unsupported,
+                        "{}: the classifier (tensor 'cls.output.weight') has {} labels: expected "
+                        "1, the score of a text; a model that sorts texts into classes cannot rank "
+                        "them",
+                        weights_.source().metadata().source(), labels));
+    }
+    return linear(x, "cls.output", labels);
+  }
   g.set_error(error(StatusCode::unsupported,
                     "{}: the model has no classifier (tensors 'cls' and 'cls.output'), so that it "
                     "cannot rank texts",
@@ -343,10 +353,11 @@ ValueId ModelBuilder::output_logits(ValueId x) {
   if (returns_last() && !info_.hidden_apart) {
     x = g.add(op::SelectRows{}, {x, g.input(StepInput::output_rows)});
   }
-  if (has("output.weight")) return linear(x, "output", info_.vocabulary);
+  if (has(kOutputMatrix)) return linear(x, "output", info_.vocabulary);
   const ValueId table = weight("token_embd.weight", {info_.embedding, info_.vocabulary});
   const ValueId bias = optional_weight("output.bias", {info_.vocabulary});
-  return g.add(op::Matmul{}, {x, table, bias, kNoValue});
+  const ValueId y = g.add(op::Matmul{}, {x, table, bias, kNoValue});
+  return adapt_product(y, x, kOutputMatrix, info_.vocabulary);
 }
 
 }  // namespace infer

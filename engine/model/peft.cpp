@@ -20,8 +20,8 @@ using Shape = std::array<int64_t, kMaxDims>;
 
 /// PEFT may save what an adapter changes beside it.
 constexpr std::pair<const char*, const char*> kUnchanged[] = {
-    {".embed_tokens.base_layer.weight", "token_embd.weight"},
-    {".lm_head.base_layer.weight", "output.weight"}};
+    {".embed_tokens.base_layer.weight", kTokenTable},
+    {".lm_head.base_layer.weight", kOutputMatrix}};
 
 /// The two tensors of a module.
 struct Pair {
@@ -103,7 +103,8 @@ class Converter {
   const Weight& raw(int32_t index) const { return raw_.weights()[static_cast<size_t>(index)]; }
   /// Of one of the model's tensors; zeros if it has none of this name.
   Shape shape_of(const std::string& name) const {
-    const Weight* const weight = base_.find(name);
+    const Weight* weight = base_.find(name);
+    if (weight == nullptr && name == kOutputMatrix) weight = base_.find(kTokenTable);
     return weight == nullptr ? Shape{} : weight->desc.shape;
   }
 
@@ -164,7 +165,7 @@ class Converter {
 
   /// A has a column for each token, where GGUF's has a row.
   Status put_table(const std::string& module, const Pair& pair) {
-    const std::string name = "token_embd.weight";
+    const std::string name = kTokenTable;
     const TensorView turned = TensorView::whole(pair.a, raw(pair.a).desc.shape).swapped(0, 1);
     const Shape b = raw(pair.b).desc.shape;
     INFER_CHECK(add(name + kLoraA, {turned}, turned.shape));

@@ -71,9 +71,13 @@ void TowerMap::require_processor(const std::string& key, int64_t expected) {
   config.require(found == expected, fmt::format("{} {} in place of {}", key, found, expected));
 }
 
-void TowerMap::require_processing(int64_t filter) {
-  for (const char* key : {"do_resize", "do_rescale", "do_normalize"}) {
-    config.require(processor_bool(key, true), std::string(key) + " false");
+void TowerMap::require_processing(int64_t filter, bool normalised) {
+  for (const auto& [key, expected] : {std::pair{"do_resize", true},
+                                      {"do_rescale", true},
+                                      {"do_normalize", normalised},
+                                      {"do_pan_and_scan", false}}) {
+    const bool found = processor_bool(key, expected);
+    config.require(found == expected, fmt::format("{} {}", key, found));
   }
   const double factor = processor_float("rescale_factor", 1.0 / 255);
   config.require(std::abs(factor * 255 - 1) < 1e-6, fmt::format("rescale_factor {}", factor));

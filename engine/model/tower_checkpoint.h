@@ -49,8 +49,8 @@ class TowerMap {
   /// How many pixels an image may have, where preprocessor_config.json says it.
   void pixel_limits();
   /// Refuses a preprocessor_config.json by which values of pixels are not made as here, or images
-  /// not scaled by this filter, a number of Pillow's.
-  void require_processing(int64_t filter);
+  /// not scaled by this filter, a number of Pillow's. `normalised`: with mean and deviation.
+  void require_processing(int64_t filter, bool normalised = true);
   /// Refuses another number of preprocessor_config.json, if it has one under this key.
   void require_processor(const std::string& key, int64_t expected);
   /// The whole name of a key of the image processor's configuration; empty: it does not have it.

@@ -138,6 +138,21 @@ Status fit(TextTokens& text, int64_t most, int64_t kept, bool truncate, size_t i
   return {};
 }
 
+Status check_tokens(std::span<const std::vector<int32_t>> tokens, size_t texts, int64_t count) {
+  if (tokens.size() > texts) {
+    return error(StatusCode::invalid_argument, "tokens: expected those of {} texts, found {}",
+                 texts, tokens.size());
+  }
+  for (const std::vector<int32_t>& of_text : tokens) {
+    for (const int32_t token : of_text) {
+      if (token >= 0 && token < count) continue;
+      return error(StatusCode::invalid_argument, "tokens: expected numbers from 0 to {}, found {}",
+                   count - 1, token);
+    }
+  }
+  return {};
+}
+
 /// Divides a vector by its length, unless that is 0.
 void normalise(std::span<float> vector) {
   double squares = 0;
@@ -270,10 +285,9 @@ class PairMaker {
   int64_t head_ = 0;  ///< tokens of the template before the text
 };
 
-/// A causal model's two outputs are the logits of "yes" and "no": the score is the share of the
-/// first. Otherwise it is the classifier's first output.
-float score_of(std::span<const float> outputs, bool causal) {
-  if (!causal || outputs.size() != 2) return outputs[0];
+/// The classifier's output. Of the logits of "yes" and "no" it is the share of the first.
+float score_of(std::span<const float> outputs) {
+  if (outputs.size() != 2) return outputs[0];
   return static_cast<float>(portable::sigmoid(double{outputs[0]} - outputs[1]));
 }
 
@@ -288,6 +302,8 @@ Result<Embeddings> Engine::Impl::embed_tokens(std::vector<int32_t> tokens) {
 }
 
 bool Engine::makes_embeddings() const { return impl_->opened.model->info().embeds.has_value(); }
+
+int64_t Engine::vector_length() const { return impl_->opened.model->info().vector; }
 
 int64_t Engine::longest_text() const { return impl_->cache_options.context; }
 
@@ -305,25 +321,29 @@ Result<Embeddings> Engine::embed(std::span<const std::string> texts, const Embed
                   "pooling",
                   path);
     }
-    if (options.dimensions < 0) {
-      return fail(StatusCode::invalid_argument, "dimensions: expected at least 0, found {}",
-                  options.dimensions);
+    if (options.dimensions < 0 || options.dimensions > vector_length()) {
+      return fail(StatusCode::invalid_argument,
+                  "dimensions: expected 0 to {}, as many as the model makes, found {}",
+                  vector_length(), options.dimensions);
     }
+    INFER_CHECK_R(
+        check_tokens(options.tokens, texts.size(), impl_->opened.model->info().vocabulary));
     INFER_TRY(const CallCount call, impl_->begin_call());
     const int64_t kept = impl_->tokenizer->adds_eos() ? 1 : 0;
     std::vector<TextTokens> tokens(texts.size());
     for (size_t i = 0; i < texts.size(); ++i) {
-      INFER_TRY(tokens[i].ids, impl_->tokenizer->encode(texts[i], {}));
+      if (i < options.tokens.size() && !options.tokens[i].empty()) {
+        tokens[i].ids = options.tokens[i];
+      } else {
+        EncodeOptions encode;
+        encode.parse_special = true;
+        INFER_TRY(tokens[i].ids, impl_->tokenizer->encode(texts[i], encode));
+      }
       INFER_CHECK_R(fit(tokens[i], longest_text(), kept, options.truncate, i));
     }
     Embeddings made;
     INFER_CHECK_R(TextSteps(*impl_, options.progress).run(tokens, made));
     if (texts.empty()) return made;
-    if (options.dimensions > made.dimensions) {
-      return fail(StatusCode::invalid_argument,
-                  "dimensions: expected at most {}, as many as the model makes, found {}",
-                  made.dimensions, options.dimensions);
-    }
     INFER_CHECK_R(check_finite(made, path));
     if (options.dimensions > 0) shorten(made, options.dimensions);
     const auto width = static_cast<size_t>(made.dimensions);
@@ -359,7 +379,7 @@ Result<Ranking> Engine::rerank(const std::string& query, std::span<const std::st
     const auto width = static_cast<size_t>(made.dimensions);
     for (size_t i = 0; i < texts.size(); ++i) {
       const std::span outputs = std::span(made.values).subspan(i * width, width);
-      ranking.texts.push_back({static_cast<int32_t>(i), score_of(outputs, info.causal)});
+      ranking.texts.push_back({static_cast<int32_t>(i), score_of(outputs)});
     }
     std::ranges::stable_sort(ranking.texts, std::greater<>(), &RankedText::score);
     return ranking;

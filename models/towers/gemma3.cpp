@@ -77,6 +77,7 @@ class Gemma3 final : public Tower {
 
 void map(TowerMap& m) {
   m.begin({.projector = "gemma3", .activation = "gelu_pytorch_tanh"});
+  m.require_processing(2);
   m.keys.set_float("vision.attention.layer_norm_epsilon",
                    m.config.get_float("layer_norm_eps", 1e-6));
   const int64_t side = m.config.get_int("image_size", 224, 1, 1 << 14);

@@ -15,6 +15,9 @@
 namespace infer {
 namespace {
 
+constexpr int64_t kUsualResults = 280;
+constexpr int64_t kMostResults = 1 << 16;
+
 /// What a product's inputs and results are held within.
 struct Bounds {
   op::Scale input, output;
@@ -27,7 +30,7 @@ class Gemma4 final : public Tower {
     tower_.filter = Filter::bicubic;
     tower_.merged = r.get_int("vision.projector.scale_factor", 3, 1, 64);
     tower_.width = r.need_int("vision.projection_dim", 1, 1 << 20);
-    tower_.usual_results = 280;
+    tower_.usual_results = r.get_int("vision.max_soft_tokens", kUsualResults, 1, kMostResults);
     tower_.token = tower_.text = "<|image|>";
     tower_.expanded = "<|image><|image|><image|>";
     block_ = read_vision_block(r, info_);
@@ -200,6 +203,9 @@ class Gemma4 final : public Tower {
 
 void map(TowerMap& m) {
   m.begin({.projector = "gemma4v", .activation = "gelu_pytorch_tanh"});
+  m.require_processing(3, false);
+  m.keys.set_int("vision.max_soft_tokens",
+                 m.processor_int("max_soft_tokens", kUsualResults, 1, kMostResults));
   m.keys.set_float("vision.attention.layer_norm_epsilon", m.config.get_float("rms_norm_eps", 1e-6));
   m.keys.set_int("vision.projector.scale_factor",
                  m.config.get_int("pooling_kernel_size", 3, 1, 64));

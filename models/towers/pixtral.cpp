@@ -14,6 +14,7 @@ namespace infer {
 namespace {
 
 constexpr const char* kMerger = "mm.patch_merger";
+constexpr int64_t kMostPixels = 1 << 14;  // of a side
 
 class Pixtral final : public Tower {
  public:
@@ -25,7 +26,7 @@ class Pixtral final : public Tower {
     tower_.token = tower_.text = "[IMG]";
     tower_.expanded = "[IMG][IMG_END]";
     tower_.line_token = "[IMG_BREAK]";
-    edge_ = r.need_int("vision.image_size", 1, 1 << 14);
+    edge_ = r.need_int("vision.image_size", 1, kMostPixels);
     block_ = read_vision_block(r, info_);
     block_.rms_norms = true;
     block_.gated = r.get_bool("use_silu", false) ? op::Glu::Kind::silu : op::Glu::Kind::gelu;
@@ -106,6 +107,7 @@ void map(TowerMap& m) {
     m.config.assume(key, int64_t{value});
   }
   m.begin({.projector = "pixtral", .colours = TowerColours::clip});
+  m.require_processing(3);
   const std::string activation = m.config.get_string("hidden_act", "gelu");
   m.config.require(activation == "gelu" || activation == "silu",
                    "the tower's hidden_act '" + printable(activation) + "'");
@@ -113,7 +115,8 @@ void map(TowerMap& m) {
   m.config.require(m.whole_int("vision_feature_layer", -1, -1024, 1024) == -1,
                    "a vision_feature_layer that is not the last one");
   m.keys.set_float("vision.attention.layer_norm_epsilon", 1e-5);
-  m.keys.set_int("vision.image_size", m.config.need_int("image_size", 1, 1 << 14));
+  const int64_t edge = m.config.need_int("image_size", 1, kMostPixels);
+  m.keys.set_int("vision.image_size", m.processor_int("size.longest_edge", edge, 1, kMostPixels));
   const double base = m.config.get_float("rope_theta", 10000.0);
   m.keys.set_float("rope.freq_base", m.config.get_float("rope_parameters.rope_theta", base));
   const bool merges = m.config.checkpoint() != "MistralForCausalLM";  // as Pixtral 12B's text is

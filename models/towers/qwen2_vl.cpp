@@ -105,6 +105,7 @@ void map(TowerMap& m) {
            .heads = "num_heads",
            .width = windows ? "hidden_size" : "embed_dim",
            .colours = TowerColours::clip});
+  m.require_processing(3);
   m.pixel_limits();
   m.keys.set_float("vision.attention.layer_norm_epsilon", 1e-6);
   m.keys.set_int("vision.spatial_merge_size", m.config.get_int("spatial_merge_size", 2, 1, 8));

@@ -145,6 +145,7 @@ void map(TowerMap& m) {
            .activation = "gelu_pytorch_tanh",
            .layers = "depth",
            .heads = "num_heads"});
+  m.require_processing(3);
   m.pixel_limits();
   m.keys.set_float("vision.attention.layer_norm_epsilon", 1e-6);
   m.keys.set_int("vision.spatial_merge_size", m.config.get_int("spatial_merge_size", 2, 1, 8));

@@ -106,7 +106,7 @@ def test_dimensions_and_lengths():
         assert abs(length - 1) > 0.01
         assert short == pytest.approx([x / length for x in whole], abs=1e-6)
     fails(2, "embed", "-m", MEAN, "-f", "-", "--dimensions", 0, stdin=b"cat", says="--dimensions")
-    fails(2, "embed", "-m", MEAN, "-f", "-", "--dimensions", 25, stdin=b"cat", says="at most 24")
+    fails(2, "embed", "-m", MEAN, "-f", "-", "--dimensions", 25, stdin=b"cat", says="0 to 24")
 
 
 def test_texts_that_are_too_long():
@@ -138,6 +138,31 @@ def test_a_text_without_tokens():
     reranker = DATA / "qwen3-reranker"
     fails(3, "embed", "-m", reranker, "--pooling", "last", "-f", "-", stdin=b"cat\n\n",
           says="stdin: line 2: the text is empty")
+
+
+def test_a_classifier_of_several_labels_does_not_rank(tmp_path):
+    folder = copy_of(DATA / "bert-rank", tmp_path)
+    data = (folder / "model.safetensors").read_bytes()
+    size = 8 + int.from_bytes(data[:8], "little")
+    header, out = json.loads(data[8:size]), b""
+    for name, tensor in header.items():
+        if name == "__metadata__":
+            continue
+        begin, end = tensor["data_offsets"]
+        part = data[size + begin:size + end] * (2 if name.startswith("classifier.") else 1)
+        if name.startswith("classifier."):
+            tensor["shape"][0] = 2
+        tensor["data_offsets"] = [len(out), len(out) + len(part)]
+        out += part
+    text = json.dumps(header).encode()
+    (folder / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + out)
+    fails(3, "rerank", "-m", folder, "-q", "a", "-f", "-", stdin=b"cat", says="has 2 labels")
+
+
+def test_control_tokens_of_a_text():
+    [with_mark] = embed(MEAN, ["the [SEP] cat"])["embeddings"]
+    [letters] = embed(MEAN, ["the [ SEP ] cat"])["embeddings"]
+    assert distance(with_mark, letters) > 1e-3
 
 
 def test_models_that_are_not_of_the_kind(model, tmp_path):

@@ -126,6 +126,28 @@ def test_the_same_as_gguf(name, tmp_path):
         assert np.array_equal(done.logits, expected)
 
 
+def test_the_output_of_a_model_that_has_its_table_for_it(tmp_path):
+    path = DATA / "gemma3-f32.gguf"
+    metadata, tensors = gguf.read(path)
+    assert "output.weight" not in tensors
+    gguf.write(tmp_path / "apart.gguf", metadata, tensors | {"output.weight": tensors["token_embd.weight"]})
+    model = Model(tmp_path / "apart.gguf")
+    keys, changes = common(model, 4)
+    changes = {name: x for name, x in changes.items() if name.startswith("output.")}
+    gguf.write(tmp_path / "adapter.gguf", keys, changes)
+    expected = evaluate(tmp_path, tmp_path / "apart.gguf", "--lora", tmp_path / "adapter.gguf").logits
+    assert not np.array_equal(evaluate(tmp_path, path).logits, expected)
+    folder = as_peft(tmp_path / "adapter", model, (keys, changes))
+    # PEFT saves the matrix beside what changes it.
+    stored = read(folder / "adapter_model.safetensors")
+    write(folder / "adapter_model.safetensors", stored | {
+        "base_model.model.lm_head.base_layer.weight": tensors["token_embd.weight"]})
+    for given in (tmp_path / "adapter.gguf", folder):
+        done = evaluate(tmp_path, path, "--lora", given)
+        assert done.returncode == 0, done.stderr
+        assert np.array_equal(done.logits, expected)
+
+
 def test_an_expert_is_a_module(tmp_path):
     path = DATA / "qwen3moe-f32.gguf"
     model = Model(path)

@@ -250,6 +250,27 @@ def test_processing_that_is_not_done(pair):
         pair.refused(key)
 
 
+@only("qwen3", "qwen2", "gemma3", "gemma4", "mistral3", "pixtral")
+def test_processing_of_pixels_that_is_not_done(pair, request):
+    m = pair.checkpoint
+    usual = dict(m.processor)
+    normalises = "gemma4" not in request.node.name
+    for key, wrong in {"do_resize": False, "do_rescale": False, "do_normalize": not normalises,
+                       "rescale_factor": 1 / 127.5, "resample": 0, "do_pan_and_scan": True}.items():
+        m.processor = usual | {key: wrong}
+        pair.refused(key)
+
+
+@only("mistral3", "pixtral", "gemma4")
+def test_the_largest_size_of_an_image_is_the_processors(pair, request):
+    pair.most = "0"  # as the model says
+    pair.checkpoint.write(pair.folder / "usual")
+    key = {"max_soft_tokens": 4} if "gemma4" in request.node.name else {"size": {"longest_edge": 16}}
+    pair.checkpoint.processor |= key
+    pair.checkpoint.write(pair.folder / "smaller")
+    assert pair.tower("smaller") != pair.tower("usual")
+
+
 @only("lfm2")
 def test_other_settings_of_lfm2(pair):
     m = pair.checkpoint

@@ -43,6 +43,14 @@ def test_a_request_says_which(served):
     assert tokens(served) == alone[1, 0]  # as loaded
     assert tokens(served, lora=[]) == alone[0, 0]
     assert tokens(served, lora=[{"id": 1}]) == alone[0, 1]  # one that is not named has 0
+    body = {"prompt": "a", "raw": True, "options": {"num_predict": 8, "temperature": 0}}
+    ollama = {pair: served.post("/api/generate", body | {"lora": scales(*pair), "stream": False})["response"]
+              for pair in alone}
+    assert len(set(ollama.values())) > 1
+    for pair, text in ollama.items():
+        options = body["options"] | {"lora": scales(*pair)}
+        again = served.post("/api/generate", body | {"options": options, "stream": False})
+        assert again["response"] == text
     for path, form in (("/v1/completions", {"max_tokens": 12}), ("/completion", {})):
         answers = [served.post(path, ASKED | form | {"lora": scales(*pair)}) for pair in alone]
         texts = [str(answer.get("choices", [answer])[0].get("text", answer.get("content")))

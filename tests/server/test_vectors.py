@@ -65,11 +65,33 @@ def test_fewer_dimensions(encoder):
     assert math.hypot(*short) == pytest.approx(1, abs=1e-5)
 
 
-def test_tokens_as_input(encoder):
-    tokens = encoder.post("/tokenize", {"content": "the cat", "add_special": False})["tokens"]
-    text = encoder.post("/detokenize", {"tokens": tokens})["content"]
-    assert vectors_of(encoder, input=tokens) == vectors_of(encoder, input=text)
-    assert vectors_of(encoder, input=[tokens, "a"]) == vectors_of(encoder, input=[text, "a"])
+def test_tokens_are_computed_as_they_are(encoder):
+    text = "the cat"
+    tokens = encoder.post("/tokenize", {"content": text, "add_special": True})["tokens"]
+    bare = encoder.post("/tokenize", {"content": text, "add_special": False})["tokens"]
+    answer = encoder.post("/v1/embeddings", {"input": tokens})
+    assert answer["usage"]["prompt_tokens"] == len(tokens) == len(bare) + 2
+    [whole] = vectors_of(encoder, input=text)
+    assert answer["data"][0]["embedding"] == whole
+    assert vectors_of(encoder, input=[tokens, "a", bare]) == [
+        whole, *vectors_of(encoder, input="a"), *vectors_of(encoder, input=bare)]
+    assert vectors_of(encoder, input=bare) != [whole]
+
+
+def test_control_tokens_of_a_text(encoder):
+    ids = encoder.post("/tokenize", {"content": "the [SEP] cat", "add_special": True,
+                                     "parse_special": True})["tokens"]
+    [found] = vectors_of(encoder, input="the [SEP] cat")
+    assert [found] == vectors_of(encoder, input=ids)
+
+
+def test_a_dense_layer_makes_other_sizes(begin_module):
+    service = begin_module("-m", DATA / "gemma-embedding", "-t", "2")
+    [whole] = vectors_of(service, input="the cat")
+    assert len(whole) == 12
+    assert len(vectors_of(service, input="the cat", dimensions=12)[0]) == 12
+    status, error = service.error("/v1/embeddings", {"input": "a", "dimensions": 13})
+    assert (status, error["param"]) == (400, "dimensions") and "1 to 12" in error["message"]
 
 
 @pytest.mark.parametrize("change, field", [
@@ -98,6 +120,8 @@ def test_ollamas_paths(encoder):
     made = encoder.post("/api/embed", {"model": "x", "input": texts, "keep_alive": 5})
     assert made["embeddings"] == plain and made["prompt_eval_count"] > 0
     assert encoder.post("/api/embed", {"input": texts[0]})["embeddings"] == plain[:1]
+    for nothing in ({}, {"input": ""}, {"input": []}):
+        assert encoder.post("/api/embed", nothing)["embeddings"] == []
     older = encoder.post("/api/embeddings", {"model": "x", "prompt": texts[0]})["embedding"]
     assert cosine(older, plain[0]) > 1 - 1e-6
     assert encoder.ask("POST", "/api/embeddings", {"model": "x"})[0] == 400

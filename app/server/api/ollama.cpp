@@ -5,6 +5,7 @@
 
 #include "chat/images.h"
 #include "platform/folders.h"
+#include "server/api/adapters.h"
 #include "server/api/api.h"
 #include "server/api/chat_messages.h"
 #include "server/api/openai_format.h"
@@ -29,6 +30,7 @@ void read_options(const Call& call, Fields& fields, CompletionRequest& request) 
     to.max_tokens = static_cast<int32_t>(std::max<int64_t>(*most, -1));
   }
   read_generation(inner, *call.model, request);
+  if (fields.find("lora") != nullptr) request.adapters = read_adapters(fields, *call.model);
   for (const char* unused : {"num_ctx", "num_thread", "num_gpu", "num_batch", "num_keep"}) {
     inner.ignore(unused);
   }
@@ -298,8 +300,12 @@ void ollama_unload(const Call& call) {
 void ollama_embed(const Call& call) {
   Fields fields(call.body);
   const std::string name = fields.text("model").value_or(call.model->name());
-  std::vector<std::string> texts = read_input(fields, "input", call.model->engine());
   EmbedOptions options;
+  std::vector<std::string> texts;
+  // Clients load a model so.
+  const Json* input = fields.find("input");
+  const bool none = input == nullptr || *input == "" || *input == Json::array();
+  if (!none) texts = read_input(fields, "input", call.model->engine(), options);
   options.dimensions = read_dimensions(fields, call.model->engine());
   options.truncate = fields.boolean("truncate").value_or(true);
   for (const char* unused : {"keep_alive", "options"}) fields.ignore(unused);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <span>
@@ -30,11 +31,13 @@ std::string base64_of(const Embeddings& made, size_t index) {
   return chat::encode_base64(bytes);
 }
 
-/// Whether these texts take long.
-bool are_large(const std::vector<std::string>& texts) {
+/// Whether these texts, or tokens of four bytes each, take long.
+bool are_large(const std::vector<std::string>& texts,
+               const std::vector<std::vector<int32_t>>& tokens = {}) {
   constexpr size_t kLarge = 64 << 10;
   size_t bytes = 0;
   for (const std::string& text : texts) bytes += text.size();
+  for (const std::vector<int32_t>& of_text : tokens) bytes += 4 * of_text.size();
   return bytes > kLarge;
 }
 
@@ -66,20 +69,25 @@ void compute_beside(const Call& call, bool large, const char* field, Compute com
 
 }  // namespace
 
-std::vector<std::string> read_input(Fields& fields, const char* name, const Engine& engine) {
+std::vector<std::string> read_input(Fields& fields, const char* name, const Engine& engine,
+                                    EmbedOptions& options) {
   const Json* input = fields.find(name);
   if (input == nullptr) fields.wrong(name, kTextsExpected);
   if (input->is_string()) return {input->get<std::string>()};
   if (!input->is_array() || input->empty()) fields.wrong(name, kTextsExpected);
-  if (input->front().is_number())
-    return {engine.detokenize(read_ids(fields, name, *input, engine))};
+  if (input->front().is_number()) {
+    options.tokens = {read_ids(fields, name, *input, engine)};
+    return {""};
+  }
   if (input->size() > kMostTexts) fields.wrong(name, fmt::format("at most {} texts", kMostTexts));
   std::vector<std::string> texts;
+  options.tokens.resize(input->size());
   for (const Json& each : *input) {
     if (each.is_string()) {
       texts.push_back(each.get<std::string>());
     } else if (each.is_array() && !each.empty()) {
-      texts.push_back(engine.detokenize(read_ids(fields, name, each, engine)));
+      options.tokens[texts.size()] = read_ids(fields, name, each, engine);
+      texts.emplace_back();
     } else {
       fields.wrong(name, kTextsExpected);
     }
@@ -88,8 +96,8 @@ std::vector<std::string> read_input(Fields& fields, const char* name, const Engi
 }
 
 int32_t read_dimensions(Fields& fields, const Engine& engine) {
-  const int64_t most = engine.model().embedding;
-  return static_cast<int32_t>(fields.integer("dimensions", 1, most > 0 ? most : 1).value_or(0));
+  const int64_t most = std::max<int64_t>(engine.vector_length(), 1);
+  return static_cast<int32_t>(fields.integer("dimensions", 1, most).value_or(0));
 }
 
 void embed(const Call& call, const char* field, std::vector<std::string> texts,
@@ -102,7 +110,7 @@ void embed(const Call& call, const char* field, std::vector<std::string> texts,
                   "model");
   }
   const auto count = static_cast<int64_t>(texts.size());
-  const bool large = are_large(texts);
+  const bool large = are_large(texts, options.tokens);
   compute_beside(
       call, large, field,
       [model = call.model, texts = std::move(texts), options](auto progress) {
@@ -153,8 +161,8 @@ Json vector_json(const Embeddings& made, size_t index) {
 void embeddings(const Call& call) {
   Fields fields(call.body);
   const std::string model = fields.text("model").value_or(call.model->name());
-  std::vector<std::string> texts = read_input(fields, "input", call.model->engine());
   EmbedOptions options;
+  std::vector<std::string> texts = read_input(fields, "input", call.model->engine(), options);
   options.dimensions = read_dimensions(fields, call.model->engine());
   options.truncate = fields.boolean("truncate").value_or(false);
   const std::string format = fields.text("encoding_format").value_or("float");

@@ -13,8 +13,9 @@ namespace infer::server {
 /// At most so many texts in a request.
 inline constexpr size_t kMostTexts = 2048;
 
-/// A text, tokens, or an array of either, as texts. Throws Problem.
-std::vector<std::string> read_input(Fields& fields, const char* name, const Engine& engine);
+/// A text, tokens, or an array of either: texts, and EmbedOptions::tokens. Throws Problem.
+std::vector<std::string> read_input(Fields& fields, const char* name, const Engine& engine,
+                                    EmbedOptions& options);
 /// `dimensions`; 0: all. Throws Problem.
 int32_t read_dimensions(Fields& fields, const Engine& engine);
 

@@ -20,6 +20,9 @@ struct EmbedOptions {
   /// Gets the share of the texts that are done, before each step. Return false to cancel: the call
   /// then fails with StatusCode::cancelled.
   std::function<bool(double)> progress;
+  /// By text: its tokens, which are computed as they are, in place of the text. None: the text is
+  /// used, and control tokens that it spells out are those tokens. May be shorter than the texts.
+  std::vector<std::vector<int32_t>> tokens;
 };
 
 struct Embeddings {

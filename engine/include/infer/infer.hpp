@@ -754,6 +754,8 @@ class INFER_API Engine {
   /// True if the model is made for vectors of texts or was loaded with LoadOptions::embeddings:
   /// then embed() or rerank() works, and open_session() does not.
   bool makes_embeddings() const;
+  /// Elements of a vector that embed() makes, without EmbedOptions::dimensions.
+  int64_t vector_length() const;
   /// The most tokens of a text that embed() takes, or of a query and a text that rerank() takes.
   int64_t longest_text() const;
   /// Vectors of texts. Blocks until done. The vector of a text does not depend on the others, their

@@ -246,10 +246,13 @@ bool App::may_close() {
 bool App::tells_of_loss() {
   const double now = ImGui::GetTime();
   const bool draft = chat_pane_.has_draft();
-  if ((!draft && !jobs_.is_running()) || now < quit_until_) return false;
+  const bool unsaved = !chat_.waits_for_disk().ok();
+  if ((!draft && !unsaved && !jobs_.is_running()) || now < quit_until_) return false;
   quit_until_ = now + Toasts::kSeconds;
   if (window_.is_hidden()) window_.raise();
-  toasts_.tell(std::string(draft ? "A message is not sent yet." : "A tool is still running.") +
+  toasts_.tell(std::string(unsaved ? "An answer is not saved yet."
+                           : draft ? "A message is not sent yet."
+                                   : "A tool is still running.") +
                " Ctrl+Q again quits, or closing the window again.");
   window_.redraw_within(0);
   return true;

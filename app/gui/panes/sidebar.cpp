@@ -69,6 +69,12 @@ void Sidebar::draw_list() {
         "Conversations cannot be saved: what is written now is lost when the window closes. " +
             chat_.unsaved(),
         "unsaved");
+  } else if (const Status why = chat_.waits_for_disk(); !why.ok()) {
+    ui::notice(ui::Tone::danger,
+               "An answer is not saved yet. That is tried again until it works; if the window is "
+               "closed before, what is missing is lost. " +
+                   why.message(),
+               "waits");
   } else if (list.empty()) {
     return ui::faint("No conversations yet. The first message begins one.", "empty");
   }

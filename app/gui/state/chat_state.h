@@ -64,6 +64,8 @@ class ChatState {
   /// Why nothing is stored: the conversations are in memory alone. Empty: they are stored.
   const std::string& unsaved() const { return unsaved_; }
   void set_unsaved(std::string why) { unsaved_ = std::move(why); }
+  /// Why an answer, or its end, is not stored yet. Ok: none waits for that after a failure.
+  Status waits_for_disk() const { return store_.unsaved(); }
   void open(Id conversation);
   /// Opens a conversation so that this message is among those shown; 0: any. Says so if it is gone.
   void open_at(Id conversation, Id message);

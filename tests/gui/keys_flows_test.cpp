@@ -262,6 +262,25 @@ TEST_CASE("keys: what was typed before a click goes where it was typed") {
   window.on_input = inject;
 }
 
+TEST_CASE("keys: Escape that stops an answer leaves the keyboard where it is") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  ChatSettings settings = f.app->chat().settings();
+  settings.grammar = "root ::= [a-z ]{2000}";
+  f.app->chat().configure(0, "", settings);
+  f.begin("Hello!");
+  f.driver->type("abc");
+  f.driver->key(GLFW_KEY_ESCAPE);
+  f.driver->type("def");
+  CHECK(f.driver->text(kMessage) == "abcdef");
+  f.wait_for_answer();
+  CHECK(f.shown().back().message->state == conversations::State::stopped);
+  f.driver->key(GLFW_KEY_ESCAPE);  // now it leaves the field
+  f.driver->type("x");
+  CHECK(f.driver->text(kMessage) == "abcdef");
+}
+
 TEST_CASE("keys: those that are faster than frames are not lost") {
   NEEDS_WINDOW();
   Fixture f(AppOptions{});

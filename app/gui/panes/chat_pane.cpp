@@ -52,7 +52,10 @@ void ChatPane::take_shortcuts() {
   if (is_pressed(Shortcut::regenerate)) transcript_.regenerate_last();
   // Elsewhere Escape ends what is being typed.
   const bool typing = ImGui::GetIO().WantTextInput && !composer_.is_active();
-  if (is_pressed(Shortcut::send_stop) && !typing && chat_.is_answering()) chat_.stop();
+  if (is_pressed(Shortcut::send_stop) && !typing && chat_.is_answering()) {
+    chat_.stop();
+    if (composer_.is_active()) composer_.keep_keyboard();
+  }
 }
 
 void ChatPane::draw() {

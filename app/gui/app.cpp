@@ -210,8 +210,8 @@ void App::sample() {
 }
 
 void App::drop(const std::vector<std::string>& paths) {
-  // Conversations are imported, images and texts go into the message, everything else is taken for
-  // a model.
+  // Conversations are imported, images and texts go into the message, models are planned.
+  std::vector<std::string> models;
   for (const std::string& path : paths) {
     const bool image = chat::names_image(path);
     const Result<std::optional<std::string>> text =
@@ -225,9 +225,16 @@ void App::drop(const std::vector<std::string>& paths) {
       page_ = Page::chat;
       chat_pane_.attach(image ? chat::image_mark(path) : quoted_file(path, **text));
     } else {
-      page_ = Page::models;
-      models_.plan(path);
+      models.push_back(path);
     }
+  }
+  if (models.empty()) return;
+  page_ = Page::models;
+  models_.plan(models.front());
+  if (models.size() > 1) {
+    toasts_.tell("One model at a time can be planned: " + short_name(models.front()) +
+                 ". Not taken: " + std::to_string(models.size() - 1) + ", of which the first is " +
+                 short_name(models[1]) + ".");
   }
 }
 

@@ -621,14 +621,34 @@ TEST_CASE("chat: a text that is dropped goes into the message with its name") {
   CHECK(f.driver->text(kMessage) ==
         before + "de.json:\n```json\n{\"messages\": {\"hello\": \"Hallo\"}}\n```\n");
   CHECK(f.app->toasts().all().empty());
-  // What is longer says so, and what is no text is taken for a model.
+  // UTF-16, as some programs write it.
+  f.driver->fill(kMessage, "");
+  drop("wide.csv", std::string("\xFF\xFE\xE9\0;\0\x3D\xD8\x00\xDE", 10));
+  drop("big.csv", std::string("\xFE\xFF\0a\0\n", 6));
+  CHECK(f.driver->text(kMessage) == "wide.csv:\n```csv\né;😀\n```\nbig.csv:\n```csv\na\n```\n");
+  // What is longer says so, and what is neither a text nor a model.
   drop("long.txt", std::string(kMostTextFileBytes + 2, 'a'));
   REQUIRE(f.app->toasts().all().size() == 1);
   CHECK(f.app->toasts().all()[0].text.find("long.txt") != std::string::npos);
-  drop("binary.dat", std::string("GG\0UF", 5));
-  CHECK(f.app->models().planned_path() == f.folder.path("binary.dat"));
-  drop("latin.txt", "caf\xe9");
-  CHECK(f.app->models().planned_path() == f.folder.path("latin.txt"));
+  const std::pair<const char*, std::string> neither[] = {
+      {"binary.dat", std::string("GG\0UF", 5)},
+      {"latin.txt", "caf\xe9"},
+      {"half.txt", std::string("\xFF\xFE\x3D\xD8", 4)},
+      {"odd.txt", "\xFF\xFE\x3D"}};
+  for (const auto& [name, content] : neither) {
+    CAPTURE(name);
+    drop(name, content);
+    CHECK(f.app->toasts().all().back().text.find(std::string(name) + ": neither") !=
+          std::string::npos);
+    CHECK(f.app->models().planned_path().empty());
+    CHECK(f.driver->shows(kMessage));
+  }
+  // A model is known by its first bytes as well.
+  drop("weights.bin", std::string("GGUF\3\0\0\0", 8));
+  CHECK(f.app->models().planned_path() == f.folder.path("weights.bin"));
+  f.app->drop({f.folder.path("one.gguf"), f.folder.path("two.gguf")});
+  CHECK(f.app->models().planned_path() == f.folder.path("one.gguf"));
+  CHECK(f.app->toasts().all().back().text.find("two") != std::string::npos);
 }
 
 TEST_CASE("chat: a file that is no export says what is wrong") {

@@ -12,8 +12,9 @@ namespace infer::gui {
 /// The longest file that goes into a message, in bytes.
 inline constexpr size_t kMostTextFileBytes = size_t{1} << 20;
 
-/// The text of a file. Nothing: it is no text, a model's by its name, or cannot be read. bad_file:
-/// it is a text and longer than kMostTextFileBytes.
+/// The text of a file in UTF-8, or in UTF-16 with a byte order mark. Nothing: it is a model's by
+/// its name or its first bytes, or no file that can be read. bad_file: it is a text and longer than
+/// kMostTextFileBytes, or neither a model nor such a text.
 Result<std::optional<std::string>> read_text_file(const std::string& path);
 
 /// Whether a JSON text looks like exported conversations. What it holds may still be wrong.

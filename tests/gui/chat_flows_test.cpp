@@ -539,11 +539,44 @@ TEST_CASE("chat: a conversation is exported as Markdown and as JSON, which can b
     f.driver->click(entry + "/menu/export");
     f.driver->fill("chat/export/path", path);
     f.driver->click("chat/export/write");
-    REQUIRE(f.driver->wait([&] { return std::filesystem::exists(path); }));
+    REQUIRE(f.driver->wait([&] { return !f.driver->shows("chat/export/write"); }));
     CHECK(text_of_file(path).find("Hello!") != std::string::npos);
   }
   f.app->drop({json});
   REQUIRE(f.driver->wait([&] { return f.app->chat().list().size() == 2; }));
+}
+
+TEST_CASE("chat: the path that an export offers can be written, and the dialogue waits for that") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.ask("Hello!");
+  const Id id = f.app->chat().current();
+  std::string title = "A";
+  for (int i = 0; i < 100; ++i) title += "é中";  // 501 bytes, no character ends at byte 200
+  f.app->chat().rename(id, title);
+  REQUIRE(f.driver->wait([&] { return f.app->chat().list()[0].title == title; }));
+  const char* const before = std::getenv("HOME");
+  const std::string home = before == nullptr ? "" : before;
+  setenv("HOME", f.folder.path("").c_str(), 1);
+  const std::string entry = kList + "conversation:" + std::to_string(id);
+  const std::string path = "chat/export/path";
+  f.driver->click(entry + "/open", 1);
+  f.driver->click(entry + "/menu/export");
+  REQUIRE(f.driver->wait([&] { return f.driver->shows(path); }));
+  const std::string offered = f.driver->text(path);
+  CHECK(offered.ends_with(".md"));
+  CHECK(std::filesystem::path(offered).filename().string().size() <= 210);
+  // What cannot be written is told in the dialogue.
+  f.driver->fill(path, f.folder.path("no folder/out.md"));
+  f.driver->click("chat/export/write");
+  REQUIRE(f.driver->wait([&] { return f.driver->shows("chat/export/problem"); }));
+  CHECK(f.driver->text("chat/export/problem").find("no folder") != std::string::npos);
+  f.driver->fill(path, offered);
+  f.driver->click("chat/export/write");
+  REQUIRE(f.driver->wait([&] { return !f.driver->shows(path); }));
+  CHECK(text_of_file(offered).find("Hello!") != std::string::npos);
+  setenv("HOME", home.c_str(), 1);
 }
 
 TEST_CASE("chat: an image that is dropped goes into the message, and the model sees it") {

@@ -36,6 +36,7 @@ class ChatPane {
  private:
   void toggle_options();
   void draw_export();
+  void write_export();
 
   ChatState& chat_;
   ImagePreviews previews_;
@@ -46,7 +47,8 @@ class ChatPane {
   bool shows_options_ = false;
   bool hides_list_ = false;  ///< there is no room for it
   Id exporting_ = 0;
-  std::string export_path_;
+  std::string export_path_, export_problem_;
+  bool exported_ = false;  ///< the dialogue may close
   ReplaceGuard guard_;
 };
 

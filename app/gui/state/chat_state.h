@@ -88,8 +88,9 @@ class ChatState {
   /// Adds the conversations of a file: the project's own, ChatGPT's or LM Studio's.
   void import(const std::string& path);
   /// Writes conversations to a file: as Markdown if its name ends in ".md" (one conversation), else
-  /// as JSON. No ids: all.
-  void export_to(const std::string& path, std::vector<Id> conversations);
+  /// as JSON. No ids: all. `done`: gets the result; without it a failure is told here.
+  void export_to(const std::string& path, std::vector<Id> conversations,
+                 std::function<void(const Status&)> done = {});
   /// Searches texts and titles; an empty query ends the search.
   void search(std::string query);
   bool is_searching() const { return !query_.empty(); }

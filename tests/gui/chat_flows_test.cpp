@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "gui/state/chat_messages.h"
 #include "gui/state/text_file.h"
 #include "tests/gui/fixture.h"
 
@@ -682,6 +683,24 @@ TEST_CASE("chat: a text that is dropped goes into the message with its name") {
   f.app->drop({f.folder.path("one.gguf"), f.folder.path("two.gguf")});
   CHECK(f.app->models().planned_path() == f.folder.path("one.gguf"));
   CHECK(f.app->toasts().all().back().text.find("two") != std::string::npos);
+}
+
+TEST_CASE("chat: a title is what a person wrote, not what stands for a file") {
+  const std::string image = "![red.png](</tmp/x/red.png>)";
+  const std::string file = quoted_file("/tmp/add.py", "def f():\n  pass\n\n```\n");
+  CHECK(title_of("Hello!\nAnd more") == "Hello!");
+  CHECK(title_of(image + "\nWhat is it?") == "What is it?");
+  CHECK(title_of("What is " + image + "\n") == "What is ");
+  CHECK(title_of(image + "\n![blue.png](</tmp/x/blue.png>)\n") == "red.png");
+  CHECK(title_of(file + "\nWhat does it do?") == "What does it do?");
+  CHECK(title_of(file) == "add.py");
+  CHECK(title_of(quoted_file("/a/.bashrc", "x") + "\n" + file + "\n\n  Compare") == "Compare");
+  // Code that a person introduces.
+  CHECK(title_of("Explain this:\n```py\nx\n```\nThanks") == "Explain this:");
+  CHECK(title_of("Explain:\n```\nx\n```\nThanks") == "Explain:");
+  CHECK(title_of("add.py:\n```py\nnever closed") == "add.py:");
+  CHECK(title_of("") == "New conversation");
+  CHECK(title_of("\n:\n") == ":");
 }
 
 TEST_CASE("chat: a file that is no export says what is wrong") {

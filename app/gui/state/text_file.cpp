@@ -25,6 +25,29 @@ std::string language_of(const std::string& path) {
   return plain ? ending.substr(1) : std::string();
 }
 
+/// Where a quoted file ends whose name is the line [begin, line); 0: it is none. A name has the
+/// ending that the block has as its language, so that what a person writes above a block of code
+/// stays.
+size_t quoted_end(std::string_view text, size_t begin, size_t line, std::string_view& name) {
+  const std::string_view head = text.substr(begin, line - begin);
+  if (!head.ends_with(":\n")) return 0;
+  name = head.substr(0, head.size() - 2);
+  const size_t code = text.find('\n', line);
+  const size_t ticks = std::min(text.find_first_not_of('`', line), text.size()) - line;
+  if (code == std::string_view::npos || ticks < 3) return 0;
+  const std::string_view language = text.substr(line + ticks, code - line - ticks);
+  const bool plain = language.empty() && name.find(' ') == std::string_view::npos &&
+                     name.find('.') != std::string_view::npos;
+  if (!plain && (language.empty() || !name.ends_with("." + std::string(language)))) return 0;
+  const std::string fence = "\n" + std::string(text.substr(line, ticks));
+  for (size_t at = code; (at = text.find(fence, at)) != std::string_view::npos; ++at) {
+    const size_t end = at + fence.size();
+    if (end == text.size()) return end;
+    if (text[end] == '\n') return end + 1;
+  }
+  return 0;
+}
+
 /// Whether a file begins as GGUF, or as safetensors do: 8 bytes of length, then JSON.
 bool begins_as_model(std::string_view bytes) {
   constexpr size_t kLength = 8;
@@ -99,6 +122,22 @@ bool looks_like_conversations(std::string_view json) {
 std::string quoted_file(const std::string& path, std::string_view text) {
   const std::string name = std::filesystem::path(path).filename().string();
   return one_line(name, kNameBytes) + ":\n" + fenced(sanitise(text), language_of(path));
+}
+
+std::string without_quoted_files(std::string_view text, std::string& name) {
+  std::string rest;
+  for (size_t at = 0; at < text.size();) {
+    const size_t line = std::min(text.find('\n', at), text.size() - 1) + 1;
+    std::string_view file;
+    if (const size_t end = quoted_end(text, at, line, file); end > 0) {
+      if (name.empty()) name = file;
+      at = end;
+    } else {
+      rest += text.substr(at, line - at);
+      at = line;
+    }
+  }
+  return rest;
 }
 
 }  // namespace infer::gui

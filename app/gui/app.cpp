@@ -325,8 +325,10 @@ void App::draw() {
   }
   draw_help();
   ImGui::End();
-  // What is typed and sent stays in reach.
-  draw_toasts(toasts_, page_ == Page::chat ? chat_pane_.composer_height() : 0);
+  // What is typed and sent stays in reach, and the settings that a message may speak of.
+  const bool chat = page_ == Page::chat;
+  draw_toasts(toasts_, chat ? chat_pane_.options_width() : 0,
+              chat ? chat_pane_.composer_height() : 0);
   if (const double next = toasts_.next_end(); next > 0) window_.redraw_within(next);
   if (page_ == Page::chat && !chat_pane_.is_settled()) window_.redraw_within(0);
   if (const double wait = fonts_.seconds_until_due(ImGui::GetTime()); std::isfinite(wait)) {

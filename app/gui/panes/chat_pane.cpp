@@ -71,6 +71,7 @@ void ChatPane::draw() {
   const float list = std::clamp(width * 0.2f, font * 11, font * 18);
   const float options =
       shows_options_ ? std::min(std::clamp(width * 0.26f, font * 17, font * 24), width * 0.5f) : 0;
+  options_width_ = options;
   hides_list_ = options > 0 && width - list - options < font * kLeastMessages;
   if (!hides_list_) {
     if (ui::Area area("left", list, 0); area) sidebar_.draw();

@@ -1,6 +1,15 @@
 #include "conversations/async_store.h"
 
 namespace infer::conversations {
+namespace {
+
+/// Whether what has failed so may work later.
+bool may_work_later(const Status& failure) {
+  return failure.code() == StatusCode::io || failure.code() == StatusCode::busy ||
+         failure.code() == StatusCode::out_of_memory;
+}
+
+}  // namespace
 
 AsyncStore::AsyncStore(std::string path, AsyncOptions options)
     : path_(std::move(path)), options_(std::move(options)), thread_([this] { run(); }) {}
@@ -14,7 +23,7 @@ AsyncStore::~AsyncStore() {
   thread_.join();
 }
 
-void AsyncStore::submit(Job job) {
+void AsyncStore::add(Job job) {
   {
     const std::lock_guard lock(mutex_);
     jobs_.push_back(std::move(job));
@@ -25,7 +34,8 @@ void AsyncStore::submit(Job job) {
 void AsyncStore::append(Id message, std::string_view text, std::string_view reasoning) {
   {
     const std::lock_guard lock(mutex_);
-    if (texts_.empty()) save_at_ = std::chrono::steady_clock::now() + options_.save_every;
+    if (texts_.empty() && again_.empty())
+      save_at_ = std::chrono::steady_clock::now() + options_.save_every;
     Text& waiting = texts_[message];
     waiting.text += text;
     waiting.reasoning += reasoning;
@@ -41,6 +51,11 @@ size_t AsyncStore::poll() {
   }
   for (const auto& what : due) what();
   return due.size();
+}
+
+Status AsyncStore::unsaved() const {
+  const std::lock_guard lock(mutex_);
+  return waits_because();
 }
 
 void AsyncStore::tell(std::function<void()> what) {
@@ -72,12 +87,15 @@ void AsyncStore::run() {
   for (;;) {
     if (!jobs_.empty()) {
       do_next_job(lock);
-    } else if (!texts_.empty() && (ending_ || std::chrono::steady_clock::now() >= save_at_)) {
+    } else if (const bool waits = !texts_.empty() || !again_.empty();
+               waits && (ending_ || std::chrono::steady_clock::now() >= save_at_)) {
       save(lock);
       if (ending_) texts_.clear();  // there is no later
+      if (!text_failure_.ok() && !ending_) continue;
+      for (; !again_.empty(); again_.pop_back()) jobs_.push_front(std::move(again_.back()));
     } else if (ending_) {
       break;
-    } else if (texts_.empty()) {
+    } else if (!waits) {
       changed_.wait(lock);
     } else {
       changed_.wait_until(lock, save_at_);
@@ -91,8 +109,37 @@ void AsyncStore::do_next_job(std::unique_lock<std::mutex>& lock) {
   save(lock);  // the job sees what was appended before
   Job job = std::move(jobs_.front());
   jobs_.pop_front();
+  const Status before = waits_because();
+  Outcome outcome{{}, text_failure_};
+  if (!job.is_kept || text_failure_.ok()) {
+    lock.unlock();
+    outcome = job.run(store_.get(), failure_);
+    lock.lock();
+  }
+  if (job.is_kept) {
+    const bool again = store_ != nullptr && may_work_later(outcome.failure);
+    keep_failure_ = again ? outcome.failure : Status();
+    if (again) {
+      if (ending_) return;  // there is no later
+      again_.push_back(std::move(job));
+      save_at_ = std::chrono::steady_clock::now() + options_.save_every;
+      outcome.told = nullptr;
+    }
+    see_saving(before, lock);
+  }
   lock.unlock();
-  tell(job(store_.get(), failure_));
+  if (outcome.told) tell(std::move(outcome.told));
+  lock.lock();
+}
+
+/// Tells that saving fails, or works again. `before`: how it was.
+void AsyncStore::see_saving(const Status& before, std::unique_lock<std::mutex>& lock) {
+  const Status now = waits_because();
+  if (now.ok() == before.ok()) return;
+  lock.unlock();
+  tell([this, now] {
+    if (!now.ok() && options_.save_failed) options_.save_failed(now);
+  });
   lock.lock();
 }
 
@@ -100,6 +147,7 @@ void AsyncStore::save(std::unique_lock<std::mutex>& lock) {
   Texts texts;
   texts.swap(texts_);
   if (texts.empty() || store_ == nullptr) return;
+  const Status before = waits_because();
   lock.unlock();
   Status failed;
   for (auto waiting = texts.begin(); waiting != texts.end();) {
@@ -109,17 +157,15 @@ void AsyncStore::save(std::unique_lock<std::mutex>& lock) {
     if (!is_done) failed = saved;
     waiting = is_done ? texts.erase(waiting) : std::next(waiting);
   }
-  if (!failed.ok() && !save_has_failed_ && options_.save_failed) {
-    tell([this, failed] { options_.save_failed(failed); });
-  }
-  save_has_failed_ = !failed.ok();
   lock.lock();
+  text_failure_ = failed;
   for (auto& [message, text] : texts) {  // before what was appended meanwhile
     Text& later = texts_[message];
     later.text = text.text + later.text;
     later.reasoning = text.reasoning + later.reasoning;
   }
   if (!texts.empty()) save_at_ = std::chrono::steady_clock::now() + options_.save_every;
+  see_saving(before, lock);
 }
 
 }  // namespace infer::conversations

@@ -24,8 +24,9 @@ struct AsyncOptions {
   /// Called in poll() once, when the file has been opened or could not be. In the latter case every
   /// call fails with that status, or works in memory.
   std::function<void(const Status&, const OpenReport&)> opened;
-  /// Called in poll() when a text that was appended could not be saved. It stays in memory and is
-  /// tried again. Further failures are not told until saving has worked again.
+  /// Called in poll() when a text that was appended, or what keep() got, could not be saved. It
+  /// stays in memory and is tried again. Further failures are not told until saving has worked
+  /// again.
   std::function<void(const Status&)> save_failed;
   /// Called on the store's thread when poll() has something to do: a window that sleeps may be
   /// woken.
@@ -33,7 +34,7 @@ struct AsyncOptions {
   /// A file that cannot be opened is copied into memory, as far as it can be read, and calls work
   /// there. Nothing of what they write is kept.
   bool in_memory_otherwise = false;
-  /// What is appended is saved after at most this time.
+  /// What is appended is saved after at most this time, and what failed is tried again after it.
   std::chrono::milliseconds save_every{200};
 };
 
@@ -51,14 +52,16 @@ class AsyncStore {
   /// Status or a Result, which `done` gets in poll().
   template <typename Job, typename Done>
   void call(Job job, Done done) {
-    using Returned = std::invoke_result_t<Job, Store&>;
-    submit([job = std::move(job), done = std::move(done)](
-               Store* store, const Status& failure) mutable -> std::function<void()> {
-      Returned returned = run_job<Returned>(job, store, failure);
-      return [done = std::move(done), returned = std::move(returned)]() mutable {
-        done(std::move(returned));
-      };
-    });
+    submit(false, std::move(job), std::move(done));
+  }
+
+  /// Like call(), for what must not be lost. If the disk is full, the file locked or memory short,
+  /// the job is tried again until it works. It never runs while a text that was appended before it
+  /// is not saved. What is asked for later may be done before it. At the end of the store it is
+  /// tried once more.
+  template <typename Job, typename Done>
+  void keep(Job job, Done done) {
+    submit(true, std::move(job), std::move(done));
   }
 
   /// Adds to the end of an answer, whole characters. What is asked for later with call() sees it.
@@ -67,8 +70,20 @@ class AsyncStore {
   /// Calls the functions of all jobs that are done, in their order. Returns how many.
   size_t poll();
 
+  /// Why something could not be saved yet, which is lost if the process ends now. Ok: nothing waits
+  /// after a failure.
+  Status unsaved() const;
+
  private:
-  using Job = std::function<std::function<void()>(Store*, const Status&)>;
+  /// What a job has to say.
+  struct Outcome {
+    std::function<void()> told;  ///< called in poll()
+    Status failure;
+  };
+  struct Job {
+    std::function<Outcome(Store*, const Status&)> run;
+    bool is_kept = false;
+  };
   struct Text {
     std::string text, reasoning;
   };
@@ -91,24 +106,47 @@ class AsyncStore {
     }
   }
 
-  void submit(Job job);
+  static Status failure_of(const Status& status) { return status; }
+  template <typename Value>
+  static Status failure_of(const Result<Value>& result) {
+    return result ? Status() : result.error();
+  }
+
+  template <typename Work, typename Done>
+  void submit(bool is_kept, Work work, Done done) {
+    using Returned = std::invoke_result_t<Work, Store&>;
+    add({[work = std::move(work), done = std::move(done)](
+             Store* store, const Status& failure) mutable -> Outcome {
+           Returned returned = run_job<Returned>(work, store, failure);
+           Status failed = failure_of(returned);
+           return {[done, returned = std::move(returned)]() mutable { done(std::move(returned)); },
+                   std::move(failed)};
+         },
+         is_kept});
+  }
+
+  void add(Job job);
   void run();
   void open();
-  /// Both with the lock held, which they release while they work.
+  /// All with the lock held, which they release while they work.
   void do_next_job(std::unique_lock<std::mutex>& lock);
   void save(std::unique_lock<std::mutex>& lock);
+  void see_saving(const Status& before, std::unique_lock<std::mutex>& lock);
+  /// With the lock held.
+  Status waits_because() const { return text_failure_.ok() ? keep_failure_ : text_failure_; }
   void tell(std::function<void()> what);
 
   const std::string path_;
   const AsyncOptions options_;
   std::unique_ptr<Store> store_;  // used by the thread alone
   Status failure_;                // why there is no store
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Job> jobs_;
-  Texts texts_;  // appended and not saved
+  Texts texts_;            // appended and not saved
+  std::deque<Job> again_;  // kept jobs that have failed
   std::chrono::steady_clock::time_point save_at_;
-  bool save_has_failed_ = false;
+  Status text_failure_, keep_failure_;  // of the last attempts
   bool ending_ = false;
   std::deque<std::function<void()>> told_;
   std::thread thread_;  // the last member: it uses the others

@@ -210,8 +210,8 @@ void App::sample() {
 }
 
 void App::drop(const std::vector<std::string>& paths) {
-  // Conversations are imported, images and texts go into the message, everything else is taken for
-  // a model.
+  // Conversations are imported, images and texts go into the message, models are planned.
+  std::vector<std::string> models;
   for (const std::string& path : paths) {
     const bool image = chat::names_image(path);
     const Result<std::optional<std::string>> text =
@@ -225,9 +225,16 @@ void App::drop(const std::vector<std::string>& paths) {
       page_ = Page::chat;
       chat_pane_.attach(image ? chat::image_mark(path) : quoted_file(path, **text));
     } else {
-      page_ = Page::models;
-      models_.plan(path);
+      models.push_back(path);
     }
+  }
+  if (models.empty()) return;
+  page_ = Page::models;
+  models_.plan(models.front());
+  if (models.size() > 1) {
+    toasts_.tell("One model at a time can be planned: " + short_name(models.front()) +
+                 ". Not taken: " + std::to_string(models.size() - 1) + ", of which the first is " +
+                 short_name(models[1]) + ".");
   }
 }
 
@@ -246,10 +253,13 @@ bool App::may_close() {
 bool App::tells_of_loss() {
   const double now = ImGui::GetTime();
   const bool draft = chat_pane_.has_draft();
-  if ((!draft && !jobs_.is_running()) || now < quit_until_) return false;
+  const bool unsaved = !chat_.waits_for_disk().ok();
+  if ((!draft && !unsaved && !jobs_.is_running()) || now < quit_until_) return false;
   quit_until_ = now + Toasts::kSeconds;
   if (window_.is_hidden()) window_.raise();
-  toasts_.tell(std::string(draft ? "A message is not sent yet." : "A tool is still running.") +
+  toasts_.tell(std::string(unsaved ? "An answer is not saved yet."
+                           : draft ? "A message is not sent yet."
+                                   : "A tool is still running.") +
                " Ctrl+Q again quits, or closing the window again.");
   window_.redraw_within(0);
   return true;
@@ -315,8 +325,10 @@ void App::draw() {
   }
   draw_help();
   ImGui::End();
-  // What is typed and sent stays in reach.
-  draw_toasts(toasts_, page_ == Page::chat ? chat_pane_.composer_height() : 0);
+  // What is typed and sent stays in reach, and the settings that a message may speak of.
+  const bool chat = page_ == Page::chat;
+  draw_toasts(toasts_, chat ? chat_pane_.options_width() : 0,
+              chat ? chat_pane_.composer_height() : 0);
   if (const double next = toasts_.next_end(); next > 0) window_.redraw_within(next);
   if (page_ == Page::chat && !chat_pane_.is_settled()) window_.redraw_within(0);
   if (const double wait = fonts_.seconds_until_due(ImGui::GetTime()); std::isfinite(wait)) {

@@ -177,6 +177,13 @@ void Window::queue_keys() {
   glfwSetCharCallback(window_, [](GLFWwindow* w, unsigned code) {
     window_of(w).take_key({KeyEvent::Kind::character, static_cast<int>(code)});
   });
+  glfwSetMouseButtonCallback(window_, [](GLFWwindow* w, int button, int action, int) {
+    double x = 0, y = 0;
+    glfwGetCursorPos(w, &x, &y);
+    const bool releases = action == GLFW_RELEASE;
+    window_of(w).take_key({releases ? KeyEvent::Kind::button_release : KeyEvent::Kind::button_press,
+                           button, static_cast<float>(x), static_cast<float>(y)});
+  });
 }
 
 void Window::take_key(const KeyEvent& event) {
@@ -188,14 +195,32 @@ void Window::give_keys() {
   if (keys_.empty()) return;
   something_happened();
   keys_.give_frame([&](const KeyEvent& event) {
-    if (event.kind == KeyEvent::Kind::character) {
-      ui::add_typed(static_cast<unsigned>(event.key));
-    } else {
-      ImGui_ImplGlfw_KeyCallback(window_, event.key, 0,
-                                 event.kind == KeyEvent::Kind::press ? GLFW_PRESS : GLFW_RELEASE,
-                                 0);
+    using Kind = KeyEvent::Kind;
+    switch (event.kind) {
+      case Kind::character: ui::add_typed(static_cast<unsigned>(event.key)); return;
+      case Kind::press:
+      case Kind::release:
+        return ImGui_ImplGlfw_KeyCallback(window_, event.key, 0,
+                                          event.kind == Kind::press ? GLFW_PRESS : GLFW_RELEASE, 0);
+      case Kind::button_press:
+      case Kind::button_release:
+        if (event.key >= 0 && event.key < kButtons) {
+          down_[event.key] = event.kind == Kind::button_press;
+        }
+        ImGui::GetIO().MousePos = {event.x, event.y};
     }
   });
+}
+
+/// The mouse as it was when the keys were pressed that this frame has.
+void Window::give_input() {
+  ImGuiIO& io = ImGui::GetIO();
+  const bool waits = keys_.has_button();
+  if (waits) io.MousePos = {x_, y_};
+  give_keys();
+  std::copy(std::begin(down_), std::end(down_), std::begin(io.MouseDown));
+  x_ = io.MousePos.x;
+  y_ = io.MousePos.y;
 }
 
 Window::~Window() {
@@ -267,7 +292,7 @@ void Window::draw_frame(WindowClient& client) {
   }
   ImGui_ImplOpenGL3_NewFrame();
   ImGui_ImplGlfw_NewFrame();
-  give_keys();
+  give_input();
   if (on_input) on_input(ImGui::GetIO());
   ImGui::NewFrame();
   ui::begin_record();

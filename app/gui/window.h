@@ -58,7 +58,7 @@ class Window {
   void wake();
   /// A frame is due within so many seconds, even if nothing happens.
   void redraw_within(double seconds);
-  /// What the keyboard did. Frames take it in order.
+  /// What the keyboard and the buttons of the mouse did. Frames take it in order.
   void take_key(const KeyEvent& event);
   void close();
   /// In pixels, `scale` of them for each unit. The system may take a while, or give another size.
@@ -88,6 +88,7 @@ class Window {
   void listen();
   void queue_keys();
   void give_keys();
+  void give_input();
   void draw_frame(WindowClient& client);
   double seconds_until_due(double most_wait) const;
   void something_happened() { frames_due_ = kSettling; }
@@ -107,6 +108,9 @@ class Window {
   bool closed_ = false;
   std::vector<std::string> dropped_;
   KeyQueue keys_;
+  static constexpr int kButtons = 5;
+  bool down_[kButtons] = {};  ///< buttons, as the frames know them
+  float x_ = -1, y_ = -1;     ///< the pointer's place, as the last frame knew it
   int64_t frames_ = 0;
   double frame_seconds_ = 0;
 };

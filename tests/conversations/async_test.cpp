@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "conversations/async_store.h"
+#include "tests/conversations/full_disk.h"
 #include "tests/conversations/helpers.h"
 
 namespace infer::conversations::test {
@@ -181,6 +182,79 @@ TEST_CASE("text that cannot be saved stays in memory and is saved later") {
   store.append(99, "to a message that is gone", "");
   must(result_of(store, [](Store& s) { return s.rename(1, "u"); }));
   CHECK(failures == 1);
+}
+
+TEST_CASE("the end of an answer that cannot be saved is saved later, after its text") {
+  infer::test::TempDir folder;
+  const std::string path = folder.path("c.db");
+  int failures = 0;
+  AsyncOptions options;
+  options.save_every = std::chrono::milliseconds(5);
+  options.save_failed = [&](const Status&) { ++failures; };
+  AsyncStore store(path, options);
+  const Id answer = begin_answer(store);
+  CHECK(store.unsaved().ok());
+  std::optional<Status> ended;
+  const auto end = [&](bool with_text) {
+    if (with_text) store.append(answer, "the end", "");
+    store.keep([answer](Store& s) { return s.finish(answer, {}); },
+               [&](const Status& status) { ended = status; });
+    // Other jobs are done meanwhile, and fail.
+    CHECK(result_of(store, [](Store& s) { return s.rename(1, "u"); }).code() == StatusCode::io);
+    poll_until(store, [&] { return failures > 0; });
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    store.poll();
+    CHECK_FALSE(ended.has_value());
+    CHECK(store.unsaved().code() == StatusCode::io);
+  };
+  for (const bool with_text : {true, false}) {
+    CAPTURE(with_text);
+    if (!with_text) must(result_of(store, [answer](Store& s) { return s.resume(answer); }));
+    failures = 0;
+    ended.reset();
+    {
+      const FullDisk full;
+      end(with_text);
+    }
+    poll_until(store, [&] { return ended.has_value(); });
+    must(*ended);
+    CHECK(failures == 1);
+    CHECK(store.unsaved().ok());
+    const Tree tree = must(result_of(store, [](Store& s) { return s.load(1); }));
+    CHECK(tree.find(answer)->text == "the end");
+    CHECK(tree.find(answer)->state == State::complete);
+  }
+  // What can never work is told at once.
+  ended.reset();
+  store.keep([](Store& s) { return s.finish(99, {}); },
+             [&](const Status& status) { ended = status; });
+  poll_until(store, [&] { return ended.has_value(); });
+  CHECK(ended->code() == StatusCode::not_found);
+}
+
+TEST_CASE("the end of the store tries once more what could not be saved") {
+  infer::test::TempDir folder;
+  const std::string path = folder.path("c.db");
+  Id answer = 0;
+  for (const bool is_full : {true, false}) {
+    CAPTURE(is_full);
+    std::optional<FullDisk> full;
+    AsyncOptions options;
+    options.save_every = std::chrono::hours(1);
+    {
+      AsyncStore store(path, options);
+      if (answer == 0) answer = begin_answer(store);
+      must(result_of(store, [answer](Store& s) { return s.resume(answer); }));
+      full.emplace();
+      store.append(answer, "a", "");
+      store.keep([answer](Store& s) { return s.finish(answer, {}); }, [](const Status&) {});
+      poll_until(store, [&] { return !store.unsaved().ok(); });
+      if (!is_full) full.reset();
+    }
+    full.reset();
+    CHECK(read_answer(path, answer).text == (is_full ? "" : "a"));
+    CHECK(read_answer(path, answer).state == (is_full ? State::stopped : State::complete));
+  }
 }
 
 TEST_CASE("a job that runs out of memory fails with a typed error") {

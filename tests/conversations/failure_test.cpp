@@ -14,6 +14,7 @@
 
 #include "conversations/schema.h"
 #include "tests/conversations/failing_vfs.h"
+#include "tests/conversations/full_disk.h"
 #include "tests/conversations/helpers.h"
 
 namespace infer::conversations::test {
@@ -254,21 +255,6 @@ TEST_CASE("a file that is read-only can be read; writing is a typed error") {
   CHECK_MESSAGE(failed.message().find("read-only") != std::string::npos, failed.message());
   check_message(failed, path);
 }
-
-/// No file can grow while it lives, as on a full disk.
-struct FullDisk {
-  FullDisk() : handler(std::signal(SIGXFSZ, SIG_IGN)) {
-    getrlimit(RLIMIT_FSIZE, &before);
-    const rlimit none = {0, before.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &none);
-  }
-  ~FullDisk() {
-    setrlimit(RLIMIT_FSIZE, &before);
-    std::signal(SIGXFSZ, handler);
-  }
-  rlimit before = {};
-  void (*handler)(int);
-};
 
 /// A file with a conversation; the second one is in the log alone.
 std::string file_with_log(const infer::test::TempDir& folder) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "gui/state/chat_messages.h"
 #include "gui/state/text_file.h"
 #include "tests/gui/fixture.h"
 
@@ -539,11 +540,44 @@ TEST_CASE("chat: a conversation is exported as Markdown and as JSON, which can b
     f.driver->click(entry + "/menu/export");
     f.driver->fill("chat/export/path", path);
     f.driver->click("chat/export/write");
-    REQUIRE(f.driver->wait([&] { return std::filesystem::exists(path); }));
+    REQUIRE(f.driver->wait([&] { return !f.driver->shows("chat/export/write"); }));
     CHECK(text_of_file(path).find("Hello!") != std::string::npos);
   }
   f.app->drop({json});
   REQUIRE(f.driver->wait([&] { return f.app->chat().list().size() == 2; }));
+}
+
+TEST_CASE("chat: the path that an export offers can be written, and the dialogue waits for that") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.ask("Hello!");
+  const Id id = f.app->chat().current();
+  std::string title = "A";
+  for (int i = 0; i < 100; ++i) title += "é中";  // 501 bytes, no character ends at byte 200
+  f.app->chat().rename(id, title);
+  REQUIRE(f.driver->wait([&] { return f.app->chat().list()[0].title == title; }));
+  const char* const before = std::getenv("HOME");
+  const std::string home = before == nullptr ? "" : before;
+  setenv("HOME", f.folder.path("").c_str(), 1);
+  const std::string entry = kList + "conversation:" + std::to_string(id);
+  const std::string path = "chat/export/path";
+  f.driver->click(entry + "/open", 1);
+  f.driver->click(entry + "/menu/export");
+  REQUIRE(f.driver->wait([&] { return f.driver->shows(path); }));
+  const std::string offered = f.driver->text(path);
+  CHECK(offered.ends_with(".md"));
+  CHECK(std::filesystem::path(offered).filename().string().size() <= 210);
+  // What cannot be written is told in the dialogue.
+  f.driver->fill(path, f.folder.path("no folder/out.md"));
+  f.driver->click("chat/export/write");
+  REQUIRE(f.driver->wait([&] { return f.driver->shows("chat/export/problem"); }));
+  CHECK(f.driver->text("chat/export/problem").find("no folder") != std::string::npos);
+  f.driver->fill(path, offered);
+  f.driver->click("chat/export/write");
+  REQUIRE(f.driver->wait([&] { return !f.driver->shows(path); }));
+  CHECK(text_of_file(offered).find("Hello!") != std::string::npos);
+  setenv("HOME", home.c_str(), 1);
 }
 
 TEST_CASE("chat: an image that is dropped goes into the message, and the model sees it") {
@@ -621,14 +655,52 @@ TEST_CASE("chat: a text that is dropped goes into the message with its name") {
   CHECK(f.driver->text(kMessage) ==
         before + "de.json:\n```json\n{\"messages\": {\"hello\": \"Hallo\"}}\n```\n");
   CHECK(f.app->toasts().all().empty());
-  // What is longer says so, and what is no text is taken for a model.
+  // UTF-16, as some programs write it.
+  f.driver->fill(kMessage, "");
+  drop("wide.csv", std::string("\xFF\xFE\xE9\0;\0\x3D\xD8\x00\xDE", 10));
+  drop("big.csv", std::string("\xFE\xFF\0a\0\n", 6));
+  CHECK(f.driver->text(kMessage) == "wide.csv:\n```csv\né;😀\n```\nbig.csv:\n```csv\na\n```\n");
+  // What is longer says so, and what is neither a text nor a model.
   drop("long.txt", std::string(kMostTextFileBytes + 2, 'a'));
   REQUIRE(f.app->toasts().all().size() == 1);
   CHECK(f.app->toasts().all()[0].text.find("long.txt") != std::string::npos);
-  drop("binary.dat", std::string("GG\0UF", 5));
-  CHECK(f.app->models().planned_path() == f.folder.path("binary.dat"));
-  drop("latin.txt", "caf\xe9");
-  CHECK(f.app->models().planned_path() == f.folder.path("latin.txt"));
+  const std::pair<const char*, std::string> neither[] = {
+      {"binary.dat", std::string("GG\0UF", 5)},
+      {"latin.txt", "caf\xe9"},
+      {"half.txt", std::string("\xFF\xFE\x3D\xD8", 4)},
+      {"odd.txt", "\xFF\xFE\x3D"}};
+  for (const auto& [name, content] : neither) {
+    CAPTURE(name);
+    drop(name, content);
+    CHECK(f.app->toasts().all().back().text.find(std::string(name) + ": neither") !=
+          std::string::npos);
+    CHECK(f.app->models().planned_path().empty());
+    CHECK(f.driver->shows(kMessage));
+  }
+  // A model is known by its first bytes as well.
+  drop("weights.bin", std::string("GGUF\3\0\0\0", 8));
+  CHECK(f.app->models().planned_path() == f.folder.path("weights.bin"));
+  f.app->drop({f.folder.path("one.gguf"), f.folder.path("two.gguf")});
+  CHECK(f.app->models().planned_path() == f.folder.path("one.gguf"));
+  CHECK(f.app->toasts().all().back().text.find("two") != std::string::npos);
+}
+
+TEST_CASE("chat: a title is what a person wrote, not what stands for a file") {
+  const std::string image = "![red.png](</tmp/x/red.png>)";
+  const std::string file = quoted_file("/tmp/add.py", "def f():\n  pass\n\n```\n");
+  CHECK(title_of("Hello!\nAnd more") == "Hello!");
+  CHECK(title_of(image + "\nWhat is it?") == "What is it?");
+  CHECK(title_of("What is " + image + "\n") == "What is ");
+  CHECK(title_of(image + "\n![blue.png](</tmp/x/blue.png>)\n") == "red.png");
+  CHECK(title_of(file + "\nWhat does it do?") == "What does it do?");
+  CHECK(title_of(file) == "add.py");
+  CHECK(title_of(quoted_file("/a/.bashrc", "x") + "\n" + file + "\n\n  Compare") == "Compare");
+  // Code that a person introduces.
+  CHECK(title_of("Explain this:\n```py\nx\n```\nThanks") == "Explain this:");
+  CHECK(title_of("Explain:\n```\nx\n```\nThanks") == "Explain:");
+  CHECK(title_of("add.py:\n```py\nnever closed") == "add.py:");
+  CHECK(title_of("") == "New conversation");
+  CHECK(title_of("\n:\n") == ":");
 }
 
 TEST_CASE("chat: a file that is no export says what is wrong") {

@@ -122,18 +122,18 @@ void Driver::click(const std::string& name, int button) {
   frames(3);
 }
 
+void Driver::rest() {
+  for (int64_t before = -1; before != window_.frames();) {
+    before = window_.frames();
+    for (int i = 0; i < 10; ++i) REQUIRE(window_.turn(client_, 0.02));
+  }
+}
+
 void Driver::click_and_rest(const std::string& name) {
   hover(name);
   down_[0] = true;
   frames(1);
-  // Frames that are due from before are drawn.
-  const auto rest = [this] {
-    for (int64_t before = -1; before != window_.frames();) {
-      before = window_.frames();
-      for (int i = 0; i < 10; ++i) REQUIRE(window_.turn(client_, 0.02));
-    }
-  };
-  rest();
+  rest();  // frames that are due from before are drawn
   down_[0] = false;
   window_.redraw_within(0);  // as after an event
   rest();

@@ -36,6 +36,8 @@ class Driver {
   void click(const std::string& name, int button = 0);
   /// A click after which no frame is drawn but those that the window draws by itself.
   void click_and_rest(const std::string& name);
+  /// Lets the window draw what it wants to draw by itself.
+  void rest();
   void hover(const std::string& name);
   /// Scrolls under the pointer, which moves to the middle of the thing.
   void scroll(const std::string& name, float lines);

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "gui/host/settings_store.h"
+#include "tests/conversations/full_disk.h"
 #include "tests/conversations/helpers.h"
 #include "tests/gui/fixture.h"
 
@@ -29,6 +30,38 @@ TEST_CASE("chat: a message that cannot be stored stays where it was typed") {
     return {};
   }));
   CHECK(f.shown().size() == 2);
+}
+
+TEST_CASE("chat: an answer that ends on a full disk stays in sight and is saved later") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.ask("Hello!");
+  ChatSettings settings = f.app->chat().settings();
+  settings.grammar = "root ::= [a-z ]{2000}";
+  f.app->chat().configure(f.app->chat().current(), "", settings);
+  f.begin("And now?");
+  REQUIRE(f.driver->wait([&] { return f.shown().back().text().size() > 20; }));
+  const std::string waits = "chat/left/conversations/list/waits";
+  CHECK_FALSE(f.driver->shows(waits));
+  std::string text;
+  {
+    const conversations::test::FullDisk full;
+    f.driver->click("chat/middle/composer/stop");
+    REQUIRE(f.driver->wait([&] { return !f.app->chat().is_answering(); }));
+    REQUIRE(f.driver->wait([&] { return f.driver->shows(waits); }));
+    f.driver->frames(20);
+    text = f.shown().back().text();
+    CHECK(text.size() > 20);
+    CHECK(f.driver->text(f.message(3, "text")) == text);
+    CHECK_FALSE(f.app->may_close());
+    f.driver->frames(2);
+    CHECK(f.driver->reads("An answer is not saved yet. Ctrl+Q"));
+  }
+  REQUIRE(f.driver->wait([&] { return f.driver->shows(f.message(3, "continue")); }));
+  CHECK(f.shown().back().message->text == text);
+  CHECK(f.shown().back().message->state == conversations::State::stopped);
+  CHECK_FALSE(f.driver->shows(waits));
 }
 
 TEST_CASE(

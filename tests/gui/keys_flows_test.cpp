@@ -184,6 +184,10 @@ KeyEvent down(int key) { return {Kind::press, key}; }
 KeyEvent up(int key) { return {Kind::release, key}; }
 KeyEvent types(char c) { return {Kind::character, c}; }
 
+KeyEvent click(bool down, float x = 0, float y = 0) {
+  return {down ? Kind::button_press : Kind::button_release, 0, x, y};
+}
+
 /// What each frame gets of these events.
 Frames frames_of(const std::vector<KeyEvent>& events) {
   KeyQueue queue;
@@ -218,6 +222,63 @@ TEST_CASE("keys and characters keep their order") {
         Frames{{down(control)}, {down('A')}, {up(control), up('A')}});
   // A character that no key typed: of an input method.
   CHECK(frames_of({types('a'), types('b')}) == Frames{{types('a'), types('b')}});
+}
+
+TEST_CASE("a button of the mouse waits for the keys before it, and later keys for the button") {
+  CHECK(frames_of({down('A'), types('a'), up('A'), click(true), click(false)}) ==
+        Frames{{down('A'), types('a')}, {up('A'), click(true)}, {click(false)}});
+  CHECK(frames_of({types('a'), click(true), types('b'), click(false), down('C')}) ==
+        Frames{{types('a')}, {click(true)}, {types('b')}, {click(false)}, {down('C')}});
+  KeyQueue queue;
+  queue.add(down('A'));
+  CHECK_FALSE(queue.has_button());
+  queue.add(click(true));
+  CHECK(queue.has_button());
+}
+
+TEST_CASE("keys: what was typed before a click goes where it was typed") {
+  NEEDS_WINDOW();
+  Fixture f(AppOptions{});
+  f.driver->fill(kMessage, "");
+  const std::string search = "chat/left/conversations/search";
+  const ui::Drawn field = *f.driver->find(search);
+  Window& window = *test::shared_window();
+  const auto inject = std::exchange(window.on_input, {});  // which moves the mouse itself
+  const auto type = [&](const std::string& text) {
+    for (const char c : text) {
+      const int key = c - 'a' + GLFW_KEY_A;
+      for (const KeyEvent& event : {down(key), types(c), up(key)}) window.take_key(event);
+    }
+  };
+  const float x = (field.left + field.right) / 2;
+  const float y = (field.top + field.bottom) / 2;
+  type("abcdefghijklmnopqrstuvwxyz");
+  window.take_key(click(true, x, y));
+  window.take_key(click(false, x, y));
+  type("lamp");
+  f.driver->rest();
+  CHECK(f.driver->text(kMessage) == "abcdefghijklmnopqrstuvwxyz");
+  CHECK(f.driver->text(search) == "lamp");
+  window.on_input = inject;
+}
+
+TEST_CASE("keys: Escape that stops an answer leaves the keyboard where it is") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  ChatSettings settings = f.app->chat().settings();
+  settings.grammar = "root ::= [a-z ]{2000}";
+  f.app->chat().configure(0, "", settings);
+  f.begin("Hello!");
+  f.driver->type("abc");
+  f.driver->key(GLFW_KEY_ESCAPE);
+  f.driver->type("def");
+  CHECK(f.driver->text(kMessage) == "abcdef");
+  f.wait_for_answer();
+  CHECK(f.shown().back().message->state == conversations::State::stopped);
+  f.driver->key(GLFW_KEY_ESCAPE);  // now it leaves the field
+  f.driver->type("x");
+  CHECK(f.driver->text(kMessage) == "abcdef");
 }
 
 TEST_CASE("keys: those that are faster than frames are not lost") {

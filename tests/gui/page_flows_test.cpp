@@ -222,6 +222,26 @@ double frame_time(Fixture& f) {
   return times[20];
 }
 
+TEST_CASE("manners: a notice leaves the settings beside the messages free") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.driver->key(GLFW_KEY_B, true);
+  f.app->toasts().fail("The model has no template: choose one in the conversation's Settings, " +
+                       std::string(200, 'x'));
+  f.driver->frames(3);
+  const ImGuiWindow* const notices = ImGui::FindWindowByName("toasts");
+  REQUIRE(notices != nullptr);
+  const ui::Drawn* const settings = f.driver->find("chat/right/options/system prompt");
+  REQUIRE(settings != nullptr);
+  CHECK(notices->Pos.x > 0);
+  CHECK(notices->Pos.x + notices->Size.x <= settings->left);
+  // Where there are no settings they are at the edge.
+  f.driver->key(GLFW_KEY_B, true);
+  f.driver->frames(2);
+  CHECK(notices->Pos.x + notices->Size.x > ImGui::GetIO().DisplaySize.x * 0.9f);
+}
+
 TEST_CASE("manners: a conversation of a megabyte costs frames little") {
   NEEDS_WINDOW();
   Fixture f;

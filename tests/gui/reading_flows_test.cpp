@@ -190,6 +190,38 @@ TEST_CASE("chat: a search hit is scrolled to, and a message that is sent to the 
   CHECK(r.shows_end());
 }
 
+TEST_CASE("chat: the end of a long conversation and a hit in it are reached without a touch") {
+  NEEDS_WINDOW();
+  constexpr size_t kCount = 3000;
+  std::vector<NewMessage> messages;
+  for (size_t i = 0; i < kCount; ++i) {
+    std::string text = "message number " + std::to_string(i);
+    for (size_t line = 0; line < i % 9; ++line) text += "\nlorem ipsum dolor sit amet";
+    messages.push_back(i % 2 == 0 ? conversations::test::from_user(0, text)
+                                  : conversations::test::from_assistant(0, text));
+  }
+  Reading r(std::move(messages));
+  Fixture& f = r.f;
+  f.driver->frames(3);
+  f.driver->click_and_rest(kList + "conversation:" + std::to_string(r.id) + "/open");
+  REQUIRE(f.shown().size() == kCount);
+  f.driver->rest();
+  CHECK(r.shows_end());
+  CHECK(f.app->chat_pane().is_settled());
+  for (const size_t target : {size_t{1500}, kCount - 1}) {
+    CAPTURE(target);
+    f.driver->click("chat/left/conversations/new");
+    f.driver->fill("chat/left/conversations/search", "number " + std::to_string(target));
+    REQUIRE(f.driver->wait([&] { return f.app->chat().hits().size() == 1; }));
+    f.driver->frames(2);
+    f.driver->click_and_rest(kList + "hit:0/open");
+    f.driver->rest();
+    REQUIRE(f.shown().size() == kCount);
+    CHECK(r.shows(target));
+    CHECK(f.driver->shows(f.message(target, "copy")));
+  }
+}
+
 TEST_CASE("chat: a tool's call of a megabyte is shown") {
   NEEDS_WINDOW();
   std::vector<NewMessage> messages = paragraphs(1);

@@ -9,6 +9,7 @@
 #include "gui/text/bidi.h"
 #include "gui/text/markdown.h"
 #include "gui/text/sanitise.h"
+#include "gui/text/visual_line.h"
 #include "tests/gui/text_support.h"
 #include "tests/support.h"
 
@@ -252,6 +253,14 @@ TEST_CASE("Arabic letters join") {
   CHECK(forms("\u0628\u0640a\u05D0") == U"\uFE91\u0640a\u05D0");
   CHECK(letter_of_form(U'\uFE92') == U'\u0628');
   CHECK(letter_of_form(U'a') == U'a');
+}
+
+TEST_CASE("a line for ImGui has its parts from left to right, and letters that join") {
+  CHECK_EQ(visual_line("plain (text) 中"), "plain (text) 中");
+  CHECK_EQ(visual_line("abc \u05D0\u05D1(\u05D2) 12"), "abc 12 (\u05D2)\u05D1\u05D0");
+  // Seen, lam, alef, meem; a mark stays behind its letter.
+  CHECK_EQ(visual_line("\u0633\u0644\u0627\u0645"), "\uFEE1\uFE8E\uFEE0\uFEB3");
+  CHECK_EQ(visual_line("\u0628\u064E\u0628 a"), "a \uFE90\uFE91\u064E");
 }
 
 TEST_CASE("a bidirectional line loses no character") {

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
+#include "conversations/utf8.h"
 #include "gui/keys.h"
 #include "gui/text/sanitise.h"
 #include "gui/ui/ui.h"
@@ -20,10 +22,15 @@ namespace fs = std::filesystem;
 /// take the place of the list.
 constexpr float kLeastMessages = 16;
 
+/// The longest name that is offered, in bytes, without number and ending. File systems take 255,
+/// some of them fewer.
+constexpr size_t kMostNameBytes = 200;
+constexpr size_t kProblemBytes = 1000;
+
 /// A path in the home folder for a conversation of this title, where there is no file yet.
 std::string free_path(const std::string& title) {
   std::string name;
-  for (const char c : title) {
+  for (const char c : conversations::shortened(title, kMostNameBytes)) {
     const auto byte = static_cast<unsigned char>(c);
     name += byte < 0x20 || byte == 0x7F || c == '/' || c == '\\' || c == ':' ? ' ' : c;
   }
@@ -52,7 +59,10 @@ void ChatPane::take_shortcuts() {
   if (is_pressed(Shortcut::regenerate)) transcript_.regenerate_last();
   // Elsewhere Escape ends what is being typed.
   const bool typing = ImGui::GetIO().WantTextInput && !composer_.is_active();
-  if (is_pressed(Shortcut::send_stop) && !typing && chat_.is_answering()) chat_.stop();
+  if (is_pressed(Shortcut::send_stop) && !typing && chat_.is_answering()) {
+    chat_.stop();
+    if (composer_.is_active()) composer_.keep_keyboard();
+  }
 }
 
 void ChatPane::draw() {
@@ -61,6 +71,7 @@ void ChatPane::draw() {
   const float list = std::clamp(width * 0.2f, font * 11, font * 18);
   const float options =
       shows_options_ ? std::min(std::clamp(width * 0.26f, font * 17, font * 24), width * 0.5f) : 0;
+  options_width_ = options;
   hides_list_ = options > 0 && width - list - options < font * kLeastMessages;
   if (!hides_list_) {
     if (ui::Area area("left", list, 0); area) sidebar_.draw();
@@ -101,6 +112,8 @@ void ChatPane::draw_export() {
   if (const Id chosen = sidebar_.take_export(); chosen != 0) {
     exporting_ = chosen;
     export_path_ = free_path(chat_.title_of(chosen));
+    export_problem_.clear();
+    exported_ = false;
     guard_ = {};
     ui::open_dialog("export");
   }
@@ -109,15 +122,25 @@ void ChatPane::draw_export() {
         "A name that ends in .md writes Markdown, any other one JSON, which can be imported.");
     ui::input_path("path", export_path_);
     guard_.draw(export_path_);
+    if (!export_problem_.empty()) ui::notice(ui::Tone::danger, export_problem_, "problem");
     const char* label = guard_.asks(export_path_) ? "Replace it" : "Write";
     if (ui::button("write", label, ui::Tone::primary) && !export_path_.empty() &&
         guard_.may_write(export_path_)) {
-      chat_.export_to(export_path_, {exporting_});
-      ui::Dialog::close();
+      write_export();
     }
     ImGui::SameLine();
-    if (ui::button("cancel", "Cancel")) ui::Dialog::close();
+    if (ui::button("cancel", "Cancel") || std::exchange(exported_, false)) ui::Dialog::close();
   }
+}
+
+/// The dialogue stays until the file is there.
+void ChatPane::write_export() {
+  export_problem_.clear();
+  chat_.export_to(export_path_, {exporting_}, [this, path = export_path_](const Status& status) {
+    if (path != export_path_) return;  // another one is being asked for
+    exported_ = status.ok();
+    export_problem_ = one_line(status.message(), kProblemBytes);
+  });
 }
 
 }  // namespace infer::gui

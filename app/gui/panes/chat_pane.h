@@ -22,6 +22,8 @@ class ChatPane {
   void draw();
   void take_shortcuts();
   float composer_height() const { return composer_.height(); }
+  /// Width in pixels of the settings beside the messages; 0: they are not shown.
+  float options_width() const { return options_width_; }
   /// Adds what stands for a file to the message that is being written.
   void attach(const std::string& text) { composer_.add_line(text); }
   /// Whether something was typed that is not sent or saved, here or in another conversation.
@@ -36,6 +38,7 @@ class ChatPane {
  private:
   void toggle_options();
   void draw_export();
+  void write_export();
 
   ChatState& chat_;
   ImagePreviews previews_;
@@ -44,9 +47,11 @@ class ChatPane {
   Composer composer_;
   ChatOptions options_;
   bool shows_options_ = false;
+  float options_width_ = 0;
   bool hides_list_ = false;  ///< there is no room for it
   Id exporting_ = 0;
-  std::string export_path_;
+  std::string export_path_, export_problem_;
+  bool exported_ = false;  ///< the dialogue may close
   ReplaceGuard guard_;
 };
 

@@ -68,7 +68,7 @@ void Composer::draw() {
   active_ = ImGui::IsItemActive();
   text_height_ = ui::text_area_height();
   line_ = ui::text_area_line();
-  focus_ = submitted;  // Enter takes the keyboard away
+  focus_ = std::exchange(keeps_, false) || submitted;  // Enter and Escape take the keyboard away
   if (draft_ != counted_ || chat_.revision() != counted_revision_) {
     counted_ = draft_;
     images_.clear();

@@ -17,6 +17,8 @@ class Composer {
   float height() const;
   void draw();
   void focus() { focus_ = true; }
+  /// Escape in this frame does not end what is being typed.
+  void keep_keyboard() { keeps_ = true; }
   /// Adds a line to what is being written.
   void add_line(const std::string& line);
   /// Whether it had the keyboard in the last frame.
@@ -38,6 +40,7 @@ class Composer {
   std::vector<std::string> images_;   ///< that it names
   int64_t counted_revision_ = -1;
   bool focus_ = true;
+  bool keeps_ = false;
   bool active_ = false;
   float text_height_ = 0;  ///< of the draft in its field, in pixels
   float line_ = 0;

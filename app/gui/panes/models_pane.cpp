@@ -124,10 +124,7 @@ void ModelsPane::draw_model(const LibraryModel& model) {
   const std::string size = bytes_text(model.file.bytes);
   const float size_width = ImGui::CalcTextSize(size.c_str()).x;
   const auto line = [&](float y, float right, unsigned colour, const std::string& text) {
-    const ui::ShownText shown(text);
-    const ImVec4 clip{least.x, least.y, right, most.y};
-    draw.AddText(ImGui::GetFont(), ImGui::GetFontSize(), {least.x + padding.x, y}, colour,
-                 shown.begin(), shown.end(), 0, &clip);
+    ui::line_at(least.x + padding.x, y, right, colour, text);
   };
   const float upper = least.y + padding.y;
   const float lower = upper + ImGui::GetTextLineHeight() + padding.y;

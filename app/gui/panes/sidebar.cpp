@@ -24,12 +24,7 @@ void draw_lines(const std::string& first, const std::string& second) {
   const ImVec2 end = ImGui::GetItemRectMax();
   const ImVec2 padding = ImGui::GetStyle().FramePadding;
   const auto line = [&](float y, Rgb rgb, const std::string& text) {
-    const ui::ShownText shown(text);
-    ImGui::PushStyleColor(ImGuiCol_Text, colour(rgb));
-    const float right = end.x - padding.x;
-    ImGui::RenderTextEllipsis(ImGui::GetWindowDrawList(), {at.x + padding.x, y}, {right, end.y},
-                              right, right, shown.begin(), shown.end(), nullptr);
-    ImGui::PopStyleColor();
+    ui::line_at(at.x + padding.x, y, end.x - padding.x, packed(rgb), text);
   };
   line(at.y + padding.y, theme().text, first);
   line(at.y + padding.y * 2 + ImGui::GetTextLineHeight(), theme().faint, second);
@@ -69,6 +64,12 @@ void Sidebar::draw_list() {
         "Conversations cannot be saved: what is written now is lost when the window closes. " +
             chat_.unsaved(),
         "unsaved");
+  } else if (const Status why = chat_.waits_for_disk(); !why.ok()) {
+    ui::notice(ui::Tone::danger,
+               "An answer is not saved yet. That is tried again until it works; if the window is "
+               "closed before, what is missing is lost. " +
+                   why.message(),
+               "waits");
   } else if (list.empty()) {
     return ui::faint("No conversations yet. The first message begins one.", "empty");
   }
@@ -155,7 +156,8 @@ void Sidebar::draw_trash() {
         const ui::Scope scope("conversation", conversation.id);
         if (ui::action("restore", "Restore")) chat_.restore(conversation.id);
         ImGui::SameLine();
-        ui::text(one_line(conversation.title, kNameBytes), "title");
+        ui::cut(one_line(conversation.title, kNameBytes), ImGui::GetContentRegionAvail().x,
+                "title");
       }
       draw_trashed_messages();
     }

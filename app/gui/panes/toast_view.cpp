@@ -3,6 +3,7 @@
 #include <imgui/imgui.h>
 #include <imgui/imgui_internal.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "gui/theme.h"
@@ -10,13 +11,16 @@
 
 namespace infer::gui {
 
-void draw_toasts(Toasts& toasts, float lift) {
+void draw_toasts(Toasts& toasts, float right, float lift) {
   if (toasts.all().empty()) return;
   const ImVec2 screen = ImGui::GetIO().DisplaySize;
   const float gap = 14 * scale();
-  ImGui::SetNextWindowPos({screen.x - gap, screen.y - gap - lift}, ImGuiCond_Always, {1, 1});
-  ImGui::SetNextWindowSizeConstraints({ImGui::GetFontSize() * 16, 0},
-                                      {ImGui::GetFontSize() * 30, screen.y * 0.6f});
+  const float font = ImGui::GetFontSize();
+  const float room = screen.x - right - 2 * gap;
+  const float most = std::clamp(room, font * 16, font * 30);
+  ImGui::SetNextWindowPos({screen.x - right - gap, screen.y - gap - lift}, ImGuiCond_Always,
+                          {1, 1});
+  ImGui::SetNextWindowSizeConstraints({font * 16, 0}, {most, screen.y * 0.6f});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 6 * scale());
   ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 1);
   ImGui::PushStyleColor(ImGuiCol_WindowBg, colour(theme().panel));
@@ -30,7 +34,7 @@ void draw_toasts(Toasts& toasts, float lift) {
     const ui::Scope scope("toasts");
     for (const Toast& toast : toasts.all()) {
       const ui::Scope one("toast", toast.id);
-      ImGui::PushTextWrapPos(ImGui::GetFontSize() * 28);
+      ImGui::PushTextWrapPos(most - font * 2);
       if (toast.is_error) {
         ui::notice(ui::Tone::danger, toast.text, "error");
       } else {

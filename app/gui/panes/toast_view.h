@@ -5,7 +5,7 @@
 
 namespace infer::gui {
 
-/// `lift`: pixels that stay free below them.
-void draw_toasts(Toasts& toasts, float lift);
+/// `right`, `lift`: pixels that stay free beside and below them.
+void draw_toasts(Toasts& toasts, float right, float lift);
 
 }  // namespace infer::gui

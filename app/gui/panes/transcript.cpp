@@ -202,6 +202,10 @@ void Transcript::take_keys() {
 void Transcript::scroll(float shift, std::optional<float> target) {
   const float top = ImGui::GetScrollY();
   const float most = ImGui::GetScrollMaxY();
+  // `most` and what is drawn are of the heights of the last frame: others need one more.
+  const float content = ImGui::GetCursorPosY();
+  const bool grows = std::fabs(content - std::exchange(content_, content)) > 1;
+  if (grows) settled_ = false;
   // What has been asked for in this frame: by a key, or by selecting beyond the edge.
   const float asked = ImGui::GetCurrentWindowRead()->ScrollTarget.y;
   const bool user = asked != FLT_MAX;
@@ -221,7 +225,7 @@ void Transcript::scroll(float shift, std::optional<float> target) {
     // Estimated heights above it become exact as it comes near.
     const float to = std::min(*target, most);
     const bool there = std::fabs(top - std::floor(to)) < 2;
-    if (there && target_frames_ > 2) {
+    if (there && !grows && target_frames_ > 2) {
       target_ = 0;
     } else if (++target_frames_ < kTargetFrames) {
       settled_ = false;

@@ -89,6 +89,7 @@ class Transcript {
   float editor_height_ = 0;  ///< of the text in the editor, in pixels
   bool stick_ = true;        ///< the end of the text stays in sight
   bool at_end_ = false;      ///< the last frame has scrolled to the end
+  float content_ = 0;        ///< height of all messages in the last frame, in pixels
   Id target_ = 0;            ///< a message that is to be at the top; 0: none
   int target_frames_ = 0;
   float usual_rest_ = 0;  ///< height of a message without its text

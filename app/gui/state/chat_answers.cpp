@@ -320,7 +320,8 @@ void ChatState::see_end(const AnswerEnded& ended) {
     if (!status.ok()) return tl::unexpected(std::move(status));
     return store.load(conversation);
   };
-  store_.call(finish, [this, conversation = ended.conversation](Result<Tree> tree) {
+  // While the disk is full the answer stays on the screen as it is.
+  store_.keep(finish, [this, conversation = ended.conversation](Result<Tree> tree) {
     live_.erase(conversation);
     if (!tree) {
       toasts_.fail(tree.error());

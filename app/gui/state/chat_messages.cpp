@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "chat/image_marks.h"
+#include "gui/state/text_file.h"
+
 namespace infer::gui {
 namespace {
 
@@ -10,7 +13,17 @@ constexpr size_t kTitleBytes = 60;
 
 }  // namespace
 
-std::string title_of(const std::string& text) {
+std::string title_of(const std::string& message) {
+  std::string name;
+  std::string text = message;
+  std::vector<chat::ImageMark> images = chat::image_marks(message);
+  for (; !images.empty(); images.pop_back()) {
+    const chat::ImageMark& image = images.back();
+    name = image.path.substr(image.path.rfind('/') + 1);
+    text.erase(image.begin, image.end - image.begin);
+  }
+  text = without_quoted_files(text, name);
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) text = name;
   const size_t start = std::min(text.find_first_not_of(" \t\r\n"), text.size());
   std::string title = text.substr(start, text.find_first_of("\r\n", start) - start);
   if (title.size() <= kTitleBytes) return title.empty() ? "New conversation" : title;

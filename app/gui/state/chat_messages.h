@@ -13,8 +13,9 @@ namespace infer::gui {
 using conversations::Id;
 using conversations::Tree;
 
-/// The first line of a text, cut between two characters.
-std::string title_of(const std::string& text);
+/// The first line of a text, cut between two characters. The marks of images and the texts of files
+/// that were attached do not count; if there is nothing else, it is the name of the first one.
+std::string title_of(const std::string& message);
 
 conversations::Statistics statistics_of(const GenerateResult& result);
 

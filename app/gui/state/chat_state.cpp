@@ -239,7 +239,8 @@ void ChatState::import(const std::string& path) {
               });
 }
 
-void ChatState::export_to(const std::string& path, std::vector<Id> conversations) {
+void ChatState::export_to(const std::string& path, std::vector<Id> conversations,
+                          std::function<void(const Status&)> done) {
   store_.call(
       [path, conversations = std::move(conversations)](Store& store) -> Status {
         if (!path.ends_with(".md")) return conversations::export_file(store, conversations, path);
@@ -248,8 +249,9 @@ void ChatState::export_to(const std::string& path, std::vector<Id> conversations
         }
         return conversations::export_markdown_file(store, conversations.front(), path);
       },
-      [this, path](const Status& status) {
-        if (!status.ok()) return toasts_.fail(status);
+      [this, path, done = std::move(done)](const Status& status) {
+        if (done) done(status);
+        if (!status.ok()) return done ? void() : toasts_.fail(status);
         toasts_.tell("Written to " + path + ".");
       });
 }

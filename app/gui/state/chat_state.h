@@ -64,6 +64,8 @@ class ChatState {
   /// Why nothing is stored: the conversations are in memory alone. Empty: they are stored.
   const std::string& unsaved() const { return unsaved_; }
   void set_unsaved(std::string why) { unsaved_ = std::move(why); }
+  /// Why an answer, or its end, is not stored yet. Ok: none waits for that after a failure.
+  Status waits_for_disk() const { return store_.unsaved(); }
   void open(Id conversation);
   /// Opens a conversation so that this message is among those shown; 0: any. Says so if it is gone.
   void open_at(Id conversation, Id message);
@@ -86,8 +88,9 @@ class ChatState {
   /// Adds the conversations of a file: the project's own, ChatGPT's or LM Studio's.
   void import(const std::string& path);
   /// Writes conversations to a file: as Markdown if its name ends in ".md" (one conversation), else
-  /// as JSON. No ids: all.
-  void export_to(const std::string& path, std::vector<Id> conversations);
+  /// as JSON. No ids: all. `done`: gets the result; without it a failure is told here.
+  void export_to(const std::string& path, std::vector<Id> conversations,
+                 std::function<void(const Status&)> done = {});
   /// Searches texts and titles; an empty query ends the search.
   void search(std::string query);
   bool is_searching() const { return !query_.empty(); }

@@ -30,4 +30,19 @@ class ShownText {
   std::string_view text_;
 };
 
+/// One line of at most `width` pixels as ImGui draws it. What is longer ends in "…". Scripts that
+/// run from right to left are in the order in which they are drawn. Tells the hook.
+class ShownLine {
+ public:
+  ShownLine(std::string_view text, float width);
+
+  const char* begin() const { return drawn_.data(); }
+  const char* end() const { return drawn_.data() + drawn_.size(); }
+  /// What is left of the text, in the order in which it is read.
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_, drawn_;
+};
+
 }  // namespace infer::gui::ui

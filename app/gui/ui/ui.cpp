@@ -263,20 +263,22 @@ bool input_number(std::string_view name, double& value, bool& set, std::string_v
 
 bool row(std::string_view name, std::string_view label, bool chosen, float height) {
   const float tall = height > 0 ? height : ImGui::GetFrameHeight();
-  const ShownText shown(label);
   const bool pressed = ImGui::Selectable(labelled("", name).c_str(), chosen,
                                          ImGuiSelectableFlags_AllowItemOverlap, {0, tall});
   const ImVec2 least = ImGui::GetItemRectMin();
   const ImVec2 most = ImGui::GetItemRectMax();
-  const float pad = ImGui::GetStyle().FramePadding.x;
-  const float y = (least.y + most.y - ImGui::GetFontSize()) / 2;
   if (height <= 0) {
-    ImGui::RenderTextEllipsis(ImGui::GetWindowDrawList(), {least.x + pad, y},
-                              {most.x - pad, most.y}, most.x - pad, most.x - pad, shown.begin(),
-                              shown.end(), nullptr);
+    const float pad = ImGui::GetStyle().FramePadding.x;
+    line_at(least.x + pad, (least.y + most.y - ImGui::GetFontSize()) / 2, most.x - pad,
+            ImGui::GetColorU32(ImGuiCol_Text), label);
   }
   add_control("row", name, label, chosen);
   return pressed;
+}
+
+void line_at(float x, float y, float right, unsigned colour, std::string_view text) {
+  const ShownLine shown(text, right - x);
+  ImGui::GetWindowDrawList()->AddText({x, y}, colour, shown.begin(), shown.end());
 }
 
 bool fold(std::string_view name, std::string_view label, bool open_at_first) {
@@ -299,14 +301,9 @@ void text(std::string_view text, std::string_view name) {
 }
 
 void cut(std::string_view text, float width, std::string_view name) {
-  const ShownText shown(first_bytes(text, kMostText));
-  if (shown.width() <= width) return ui::text(text, name);
-  const float room = std::max(0.0f, width - ImGui::CalcTextSize("…").x);
-  const char* end = nullptr;
-  ImGui::GetFont()->CalcTextSizeA(ImGui::GetFontSize(), room, 0, shown.begin(), shown.end(), &end);
-  const std::string begin = std::string(shown.begin(), end) + "…";
-  ImGui::TextUnformatted(begin.data(), begin.data() + begin.size());
-  if (!name.empty()) add_last_item("text", name, without_stand_ins(begin));
+  const ShownLine shown(first_bytes(text, kMostText), width);
+  ImGui::TextUnformatted(shown.begin(), shown.end());
+  if (!name.empty()) add_last_item("text", name, shown.text());
 }
 
 void wrapped(std::string_view shown, std::string_view name) {

@@ -53,7 +53,8 @@ bool input_lines(std::string_view name, std::string& text, float height, bool& s
 bool input_number(std::string_view name, double& value, bool& set, std::string_view hint,
                   bool whole);
 
-/// A row that can be chosen, as wide as there is room.
+/// A row that can be chosen, as wide as there is room. One with a height shows no label: see
+/// line_at().
 bool row(std::string_view name, std::string_view label, bool chosen, float height = 0);
 /// A heading that shows or hides what follows. Returns whether it is open.
 bool fold(std::string_view name, std::string_view label, bool open_at_first = false);
@@ -64,6 +65,8 @@ void progress(std::string_view name, double share, std::string_view label);
 void text(std::string_view text, std::string_view name = {});
 /// One line of at most so many pixels; what is longer ends in "…".
 void cut(std::string_view text, float width, std::string_view name = {});
+/// The same on what was drawn last, from a place to `right`; in pixels of the screen.
+void line_at(float x, float y, float right, unsigned colour, std::string_view text);
 /// Breaks lines where there is no more room.
 void wrapped(std::string_view text, std::string_view name = {});
 /// Less important: grey.

@@ -91,7 +91,7 @@ void AsyncStore::run() {
                waits && (ending_ || std::chrono::steady_clock::now() >= save_at_)) {
       save(lock);
       if (ending_) texts_.clear();  // there is no later
-      if (!text_failure_.ok() && !ending_) continue;
+      if (may_work_later(text_failure_) && !ending_) continue;
       for (; !again_.empty(); again_.pop_back()) jobs_.push_front(std::move(again_.back()));
     } else if (ending_) {
       break;
@@ -111,7 +111,7 @@ void AsyncStore::do_next_job(std::unique_lock<std::mutex>& lock) {
   jobs_.pop_front();
   const Status before = waits_because();
   Outcome outcome{{}, text_failure_};
-  if (!job.is_kept || text_failure_.ok()) {
+  if (!job.is_kept || !may_work_later(text_failure_)) {
     lock.unlock();
     outcome = job.run(store_.get(), failure_);
     lock.lock();

@@ -56,9 +56,9 @@ class AsyncStore {
   }
 
   /// Like call(), for what must not be lost. If the disk is full, the file locked or memory short,
-  /// the job is tried again until it works. It never runs while a text that was appended before it
-  /// is not saved. What is asked for later may be done before it. At the end of the store it is
-  /// tried once more.
+  /// the job is tried again until it works. It does not run while a text that was appended before
+  /// it waits for the same. What is asked for later may be done before it. At the end of the store
+  /// it is tried once more.
   template <typename Job, typename Done>
   void keep(Job job, Done done) {
     submit(true, std::move(job), std::move(done));

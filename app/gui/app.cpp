@@ -231,11 +231,11 @@ void App::drop(const std::vector<std::string>& paths) {
   if (models.empty()) return;
   page_ = Page::models;
   models_.plan(models.front());
-  if (models.size() > 1) {
-    toasts_.tell("One model at a time can be planned: " + short_name(models.front()) +
-                 ". Not taken: " + std::to_string(models.size() - 1) + ", of which the first is " +
-                 short_name(models[1]) + ".");
-  }
+  if (models.size() == 1) return;
+  std::string others;
+  for (size_t i = 1; i < models.size(); ++i) others += (i > 1 ? ", " : "") + short_name(models[i]);
+  toasts_.tell("Only one model is planned at a time: " + short_name(models.front()) +
+               ". Drop again: " + others + ".");
 }
 
 /// Ctrl+Q is close to other keys, as the button of a window is to others: what would be lost is

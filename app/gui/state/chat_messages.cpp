@@ -14,16 +14,16 @@ constexpr size_t kTitleBytes = 60;
 }  // namespace
 
 std::string title_of(const std::string& message) {
-  std::string name;
-  std::string text = message;
-  std::vector<chat::ImageMark> images = chat::image_marks(message);
-  for (; !images.empty(); images.pop_back()) {
-    const chat::ImageMark& image = images.back();
-    name = image.path.substr(image.path.rfind('/') + 1);
-    text.erase(image.begin, image.end - image.begin);
+  std::string text, name;
+  size_t at = 0;
+  for (const chat::ImageMark& image : chat::image_marks(message)) {
+    if (name.empty()) name = image.path.substr(image.path.rfind('/') + 1);
+    text.append(message, at, image.begin - at);
+    at = image.end;
   }
-  text = without_quoted_files(text, name);
-  if (text.find_first_not_of(" \t\r\n") == std::string::npos) text = name;
+  text.append(message, at);
+  text = std::string(after_quoted_files(text, name));
+  if (text.empty()) text = name;
   const size_t start = std::min(text.find_first_not_of(" \t\r\n"), text.size());
   std::string title = text.substr(start, text.find_first_of("\r\n", start) - start);
   if (title.size() <= kTitleBytes) return title.empty() ? "New conversation" : title;

@@ -124,20 +124,20 @@ std::string quoted_file(const std::string& path, std::string_view text) {
   return one_line(name, kNameBytes) + ":\n" + fenced(sanitise(text), language_of(path));
 }
 
-std::string without_quoted_files(std::string_view text, std::string& name) {
-  std::string rest;
+std::string_view after_quoted_files(std::string_view text, std::string& name) {
   for (size_t at = 0; at < text.size();) {
     const size_t line = std::min(text.find('\n', at), text.size() - 1) + 1;
     std::string_view file;
-    if (const size_t end = quoted_end(text, at, line, file); end > 0) {
+    if (text.find_first_not_of(" \t\r\n", at) >= line) {
+      at = line;
+    } else if (const size_t end = quoted_end(text, at, line, file); end > 0) {
       if (name.empty()) name = file;
       at = end;
     } else {
-      rest += text.substr(at, line - at);
-      at = line;
+      return text.substr(at);
     }
   }
-  return rest;
+  return {};
 }
 
 }  // namespace infer::gui

@@ -23,7 +23,8 @@ bool looks_like_conversations(std::string_view json);
 /// Markdown: the file's name, and the text as a block of code.
 std::string quoted_file(const std::string& path, std::string_view text);
 
-/// The text without the lines that quoted_file() has made. `name`: gets that of the first file.
-std::string without_quoted_files(std::string_view text, std::string& name);
+/// What follows the blank lines and quoted files at the begin of a text. `name`: gets that of the
+/// first file if it is empty.
+std::string_view after_quoted_files(std::string_view text, std::string& name);
 
 }  // namespace infer::gui

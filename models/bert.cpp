@@ -106,7 +106,7 @@ class Bert : public Model {
     const auto name = [&](const char* part) { return block_name(layer, part); };
     const ValueId logits = m.linear(x, name("ffn_gate_inp"), params_.experts);
     const op::MoeRoute route{.used = static_cast<int32_t>(params_.experts_used)};
-    const std::vector<ValueId> routed = m.g.add_all(route, {logits, kNoValue});
+    const std::vector<ValueId> routed = m.g.add_all(route, {logits, kNoValue, kNoValue, kNoValue});
     if (routed.size() != 2) return kNoValue;
     m.g.set_unit({UnitKind::experts, static_cast<int32_t>(layer)});
     const ValueId up = m.expert_linear(x, routed[0], name("ffn_up_exps"), width, params_.experts);

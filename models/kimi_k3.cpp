@@ -58,7 +58,8 @@ class KimiK3 final : public DeltaLatentModel {
     }
     const ValueId logits = m.linear(x, name("ffn_gate_inp"), experts.experts);
     const ValueId bias = m.optional_weight(name("exp_probs_b.bias"), {experts.experts});
-    const std::vector<ValueId> routed = m.g.add_all(experts.route, {logits, bias});
+    const std::vector<ValueId> routed =
+        m.g.add_all(experts.route, {logits, bias, kNoValue, kNoValue});
     if (routed.size() != 2) return kNoValue;
     const int64_t width = narrow_ > 0 ? narrow_ : params.embedding;
     const ValueId in = narrow_ > 0 ? m.linear(x, name("ffn_routed_down"), width) : x;
@@ -109,7 +110,7 @@ class KimiK3 final : public DeltaLatentModel {
     op::MoeRoute shares;
     shares.gating = op::MoeRoute::Gating::softmax_in_order;
     shares.used = static_cast<int32_t>(count);
-    const std::vector<ValueId> routed = g.add_all(shares, {scores, kNoValue});
+    const std::vector<ValueId> routed = g.add_all(shares, {scores, kNoValue, kNoValue, kNoValue});
     if (routed.size() != 2) return kNoValue;
     return g.add(op::MoeCombine{}, {each, routed[1]});
   }

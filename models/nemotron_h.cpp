@@ -47,7 +47,8 @@ class NemotronH final : public OnePartModel {
     }
     const ValueId logits = m.linear(x, name("ffn_gate_inp"), experts.experts);
     const ValueId bias = m.optional_weight(name("exp_probs_b.bias"), {experts.experts});
-    const std::vector<ValueId> routed = m.g.add_all(experts.route, {logits, bias});
+    const std::vector<ValueId> routed =
+        m.g.add_all(experts.route, {logits, bias, kNoValue, kNoValue});
     if (routed.size() != 2) return kNoValue;
     const ValueId in = latent_ > 0 ? m.linear(x, name("ffn_latent_down"), latent_) : x;
     const int64_t width = latent_ > 0 ? latent_ : params.embedding;

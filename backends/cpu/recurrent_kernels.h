@@ -56,6 +56,10 @@ struct RecurrentOps {
   /// out[i] = exp(a·softplus(step[i] + bias[i])), or with bound < 0
   /// exp(bound·σ(|a|·(step[i] + bias[i]))).
   void (*decays)(const float* step, const float* bias, float a, float bound, float* out, int64_t n);
+  /// Takes x[i] with the weight exp(gate[i]) into the running mean of element i (op::
+  /// BlockPool): `run` has the largest exponent, the sum of weights and that of weighted x, `pitch`
+  /// apart each. out[i], unless it is null: the mean.
+  void (*pool)(float* run, int64_t pitch, const float* gate, const float* x, float* out, int64_t n);
 };
 
 }  // namespace infer::cpu

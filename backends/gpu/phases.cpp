@@ -34,7 +34,7 @@ std::vector<NodePhase> phases_of(const Segment& segment, std::span<const FusedCa
       }
       const int32_t layer = cache_layer(node);
       if (layer < 0) continue;
-      waits = waits || stored.contains(layer);
+      waits = waits || stored.contains(layer) || stored.contains(pooled_layer(node));
       if (cache_use(node) == CacheUse::writes) own_stored.insert(layer);
     }
     if (waits) {
@@ -75,7 +75,10 @@ Access access_of(const Graph& graph, const FusedCall& call, const AccessQueries&
     if (ask.uses_scratch(node)) access.writes.push_back({scratch, scratch + 1});
     switch (ask.cache_use(node)) {
       case CacheUse::none: break;
-      case CacheUse::reads: access.reads.push_back(cache_of(cache_layer(node))); break;
+      case CacheUse::reads:
+        access.reads.push_back(cache_of(cache_layer(node)));
+        if (pooled_layer(node) >= 0) access.reads.push_back(cache_of(pooled_layer(node)));
+        break;
       case CacheUse::writes: access.writes.push_back(cache_of(cache_layer(node))); break;
     }
   }

@@ -19,7 +19,8 @@ StepContents::StepContents(const Segment& segment, uint64_t tables)
     for (const ValueId id : node.inputs) {
       if (id != kNoValue) read[static_cast<size_t>(graph_.storage(id))] = true;
     }
-    if (const int32_t layer = cache_layer(node); layer >= 0) {
+    for (const int32_t layer : {cache_layer(node), pooled_layer(node)}) {
+      if (layer < 0) continue;
       kinds_[static_cast<size_t>(kv_layout_.layers[static_cast<size_t>(layer)].kind)] = true;
     }
   }

@@ -38,6 +38,9 @@ struct HadamardConstants {
 struct SelectSlotsConstants {
 #include "backends/vulkan/ops/select_slots.def"
 };
+struct PooledAttentionConstants {
+#include "backends/vulkan/ops/pooled_attention.def"
+};
 struct TextAttentionConstants {
 #include "backends/vulkan/ops/text_attention.def"
 };

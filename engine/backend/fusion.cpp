@@ -110,8 +110,8 @@ class Matcher {
            desc(y).shape == desc(sum.inputs[0]).shape && rules_.takes_sum(node(call.nodes[0]));
   }
 
-  /// The store takes the turned keys, which nothing else uses, and values that are no part of what
-  /// the ropes make.
+  /// The store takes the turned keys of every token, which nothing else uses, and values that are
+  /// no part of what the ropes make.
   bool ropes_and_stores(int32_t n) const {
     if (!is(n, OpId::Rope) || !follows(n + 1, OpId::Rope) || !follows(n + 2, OpId::KvStore)) {
       return false;
@@ -121,6 +121,7 @@ class Matcher {
     const Node& store = node(n + 2);
     const auto style = [](const Node& rope) { return std::get<op::Rope>(rope.params).style; };
     return style(queries) == style(keys) && queries.inputs[1] == keys.inputs[1] &&
+           graph_.kv().layers[static_cast<size_t>(cache_layer(store))].tokens == 1 &&
            store.inputs[0] == result(n + 1) && used_once(result(n + 1)) &&
            keys.inputs[0] != result(n) && graph_.storage(store.inputs[1]) != result(n) &&
            graph_.storage(store.inputs[1]) != result(n + 1) &&

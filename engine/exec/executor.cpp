@@ -498,6 +498,15 @@ void Executor::fill_rope_tables(const StepBatch& batch) {
   }
 }
 
+void Executor::fill_places(const StepBatch& batch) {
+  for (const RopeSpec& rope : info().ropes) {
+    if (rope.block == 1) continue;
+    std::vector<int32_t>& places = places_[rope.block];
+    places = batch.slots;
+    for (int32_t& place : places) place %= rope.block;
+  }
+}
+
 void Executor::point_to_inputs(CompiledStep& step, const StepBatch& batch) const {
   const auto bytes_of = [](const auto& vector) {
     return reinterpret_cast<const std::byte*>(vector.data());
@@ -508,6 +517,7 @@ void Executor::point_to_inputs(CompiledStep& step, const StepBatch& batch) const
     switch (value.input) {
       case StepInput::tokens: pointer = bytes_of(batch.tokens); break;
       case StepInput::slots: pointer = bytes_of(batch.slots); break;
+      case StepInput::places: pointer = bytes_of(places_.at(value.index)); break;
       case StepInput::sequences: pointer = bytes_of(batch.sequences); break;
       case StepInput::output_rows:
         pointer = bytes_of(value.index == 0
@@ -605,6 +615,7 @@ Result<std::span<const float>> Executor::run(const StepBatch& batch, StepRecorde
                                                 roles_of(batch),
                                                 {!batch.images.empty(), !batch.adapters.empty()}}));
   fill_rope_tables(batch);
+  fill_places(batch);
   if (ngrams_) INFER_CHECK_R(ngrams_->read(batch, threads()));
   point_to_inputs(*step, batch);
   if (recorder != nullptr) {

@@ -22,7 +22,7 @@ double moved_bytes(const Value& value, const StepShape& step) {
 /// Bytes of a weight that a node reads.
 double read_of_weight(const Graph& graph, const Node& node, const TensorDesc& w, double rows) {
   const auto row = static_cast<double>(w.row_bytes());
-  if (node.op() == OpId::Embed) return row * rows;
+  if (node.op() == OpId::Embed || w.type == DType::i32) return row * rows;  // of a table
   if (node.op() != OpId::MoeMatmul) return row * static_cast<double>(w.rows());
   const TensorDesc& matrices = graph.value(node.inputs[1]).desc;
   const auto experts = static_cast<double>(matrices.shape[2]);
@@ -96,7 +96,8 @@ void add_selection(const Graph& graph, const Node& node, const StepShape& step, 
   double met = 0;
   for (const RowRange& part : step.parts) {
     const int64_t end = part.first + part.count;
-    const int64_t most = p.count + p.block - 1;
+    // Rows at this slot or behind do not see all.
+    const int64_t most = p.numbers ? (p.most() + 1) * p.block - 1 : p.most();
     if (end > most) read += static_cast<double>(end / p.block);
     for (int64_t slot = std::max<int64_t>(part.first, most); slot < end; ++slot) {
       met += static_cast<double>((slot + 1) / p.block);
@@ -107,13 +108,40 @@ void add_selection(const Graph& graph, const Node& node, const StepShape& step, 
   work.attention_macs += met * static_cast<double>(q.shape[0] * q.shape[1]);
 }
 
+/// The last slots are read once, blocks once too, unless rows choose them.
+void add_pooled(const Graph& graph, const Node& node, const StepShape& step, Work& work) {
+  const auto& p = std::get<op::PooledAttention>(node.params);
+  const KvLayerShape& shape = graph.kv().layers[static_cast<size_t>(p.kv_layer)];
+  const int64_t tokens = graph.kv().layers[static_cast<size_t>(p.pooled_layer)].tokens;
+  const bool chosen = node.inputs[4] != kNoValue;
+  double slots = 0;   // that are read
+  double blocks = 0;  // that are read
+  double met = 0;     // (row, key) pairs
+  for (const RowRange& part : step.parts) {
+    const int64_t end = part.first + part.count;
+    slots += static_cast<double>(end - std::max<int64_t>(0, part.first - p.window + 1));
+    if (!chosen) blocks += static_cast<double>(end / tokens);
+    for (int64_t slot = part.first; slot < end; ++slot) {
+      const int64_t most = chosen ? graph.value(node.inputs[4]).desc.shape[0] : slot + 1;
+      const auto seen = static_cast<double>(op::PooledAttention::blocks(slot, tokens, most));
+      if (chosen) blocks += seen;
+      met += static_cast<double>(std::min<int64_t>(slot + 1, p.window)) + seen;
+    }
+  }
+  work.cache_bytes += (slots + blocks) * cache_row(graph, p.kv_layer);
+  const auto heads = static_cast<double>(graph.value(node.inputs[0]).desc.shape[1]);
+  work.attention_macs += met * heads * (shape.k_dim + shape.v_dim);
+}
+
 /// A state is read and written once for each sequence.
 void add_state(const Node& node, const StepShape& step, int64_t elements, Work& work) {
   work.cache_bytes +=
       static_cast<double>(step.parts.size()) * 2 * sizeof(float) * static_cast<double>(elements);
   // What is read along queries and keys, and what is written.
   constexpr double kPasses = 3;
-  if (node.op() == OpId::CausalConv || node.op() == OpId::BlockMean) return;
+  const bool by_element =
+      node.op() == OpId::CausalConv || node.op() == OpId::BlockMean || node.op() == OpId::BlockPool;
+  if (by_element) return;
   work.attention_macs += kPasses * static_cast<double>(elements * step.rows());
 }
 
@@ -126,6 +154,7 @@ int64_t state_elements(const Graph& graph, const Node& node) {
       return conv_state((graph.value(node.inputs[1]).desc.shape[0] - 1) * dilation + 1, first[0]);
     }
     case OpId::BlockMean: return first[0];
+    case OpId::BlockPool: return 3 * first[0];
     case OpId::DeltaScan: {
       const auto& v = graph.value(node.inputs[2]).desc.shape;
       return scan_state(v[1], first[0], v[0]);
@@ -192,13 +221,16 @@ Work node_work(const Graph& graph, const Node& node, const StepShape& step) {
     const bool chosen = node.inputs[5] != kNoValue;
     (chosen ? add_chosen : add_attention)(graph, node, step, work);
   }
+  if (node.op() == OpId::PooledAttention) add_pooled(graph, node, step, work);
   if (node.op() == OpId::SelectSlots) add_selection(graph, node, step, work);
   if (const int64_t state = state_elements(graph, node); state > 0) {
     add_state(node, step, state, work);
   }
   if (node.op() == OpId::TextAttention) add_text_attention(graph, node, step, work);
   if (node.op() == OpId::KvStore) {
-    work.activation_bytes += rows * cache_row(graph, std::get<op::KvStore>(node.params).kv_layer);
+    const int32_t layer = std::get<op::KvStore>(node.params).kv_layer;
+    const int32_t tokens = graph.kv().layers[static_cast<size_t>(layer)].tokens;
+    work.activation_bytes += rows / tokens * cache_row(graph, layer);
   }
   return work;
 }

@@ -28,6 +28,11 @@ int32_t cache_layer(const Node& node) {
       node.params);
 }
 
+int32_t pooled_layer(const Node& node) {
+  const auto* attention = std::get_if<op::PooledAttention>(&node.params);
+  return attention == nullptr ? -1 : attention->pooled_layer;
+}
+
 GraphBuilder::GraphBuilder(InferOutputs infer, int64_t max_rows, int64_t max_outputs, KvGeometry kv)
     : infer_(infer) {
   graph_.max_rows_ = max_rows;

@@ -24,6 +24,7 @@ enum class StepInput : uint8_t {
   tokens,       ///< i32 [1, 1, rows] token ids
   text_tokens,  ///< i32 [1, 1, rows] token ids, with 0, which pads texts, for the rows of images
   slots,        ///< i32 [1, 1, rows] place of the token in its sequence, from 0
+  places,       ///< i32 [1, 1, rows] that of the slot in its block of `index` slots, from 0
   sequences,    ///< i32 [1, 1, rows] number of the block table
   output_rows,  ///< i32 [1, 1, outputs] rows that return results; `index` selects one of several
                 ///< lists
@@ -84,6 +85,8 @@ struct Node {
 
 /// The layer whose cache a node reads or writes; -1: none.
 int32_t cache_layer(const Node& node);
+/// A second one that it reads: op::PooledAttention. −1: none.
+int32_t pooled_layer(const Node& node);
 
 /// Immutable once built; made by GraphBuilder.
 class Graph {

@@ -42,18 +42,21 @@ KvLayout canonical_kv_layout(const KvGeometry& geometry) {
     layer.k_row = stored_bytes(geometry.k_type, shape.k_dim);
     layer.v_row = stored_bytes(geometry.v_type, shape.v_dim);
     layer.k_offset = page_bytes;
+    layer.tokens = shape.tokens;
+    layer.rows = div_ceil<int64_t>(kPageTokens, shape.tokens);
+    const int64_t rows = layer.rows * shape.heads;
     if (shape.v_in_k && geometry.k_type == geometry.v_type &&
         shape.v_dim % dtype_info(geometry.v_type).block_elements == 0) {
       layer.v_row = layer.k_row;
       layer.v_offset = layer.k_offset;
-      page_bytes = round_up(layer.k_offset + layer.k_row * kPageTokens * shape.heads, kAlign);
+      page_bytes = round_up(layer.k_offset + layer.k_row * rows, kAlign);
       layout.layers.push_back(layer);
       continue;
     }
     const DTypeInfo& k_type = dtype_info(geometry.k_type);
-    if (k_type.block_elements == 1) layer.k_element = k_type.block_bytes;
-    layer.v_offset = round_up(layer.k_offset + layer.k_row * kPageTokens * shape.heads, kAlign);
-    page_bytes = round_up(layer.v_offset + layer.v_row * kPageTokens * shape.heads, kAlign);
+    if (k_type.block_elements == 1 && shape.tokens == 1) layer.k_element = k_type.block_bytes;
+    layer.v_offset = round_up(layer.k_offset + layer.k_row * rows, kAlign);
+    page_bytes = round_up(layer.v_offset + layer.v_row * rows, kAlign);
     layout.layers.push_back(layer);
   }
   return layout;

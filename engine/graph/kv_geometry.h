@@ -25,6 +25,9 @@ struct KvLayerShape {
   int32_t place = 0;  ///< number of the device that keeps it
   int32_t layer = 0;  ///< of the model: it is kept where that layer's attention is computed
   int64_t state = 0;  ///< float32 elements of a recurrent state; 0: keys and values
+  /// Tokens of a block that has one key and one value, at its last token: slots [b·tokens,
+  /// (b + 1)·tokens) are block b. More than 1: a single kv head.
+  int32_t tokens = 1;
 };
 
 /// Rows of recurrent states are padded to a multiple of this many elements.
@@ -68,6 +71,10 @@ struct KvKind {
 /// scores of a vector of keys at once; they take the same memory. Values that are part of their
 /// keys (v_in_k) have the offset and the row of the keys. Then v_row is the size of a key, and
 /// storing a value writes the bytes that its key has there already.
+///
+/// With blocks of more than one token a page has `rows` keys and values in place of kPageTokens:
+/// those of the blocks that end in it, the one that ends at slot s at (s mod kPageTokens) / tokens.
+/// The keys are not transposed.
 struct KvLayerLayout {
   int32_t kind = 0;
   int64_t k_offset = 0;
@@ -75,11 +82,17 @@ struct KvLayerLayout {
   int64_t k_row = 0;      ///< bytes of one key
   int64_t v_row = 0;      ///< bytes of one value
   int64_t k_element = 0;  ///< bytes of an element of transposed keys; 0: they are not transposed
+  int32_t tokens = 1;     ///< KvLayerShape
+  int64_t rows = kPageTokens;
+
+  /// The row in its page of a slot that ends a block.
+  int64_t row(int64_t slot) const { return slot % kPageTokens / tokens; }
+  bool ends_block(int64_t slot) const { return (slot + 1) % tokens == 0; }
 };
 
 /// The canonical layout of pages: the layers of a kind follow one another, each with keys before
-/// values, aligned to 64 bytes. Keys are transposed unless their type has blocks or they share
-/// their bytes with values.
+/// values, aligned to 64 bytes. Keys are transposed unless their type has blocks, they share
+/// their bytes with values, or several tokens share a key.
 struct KvLayout {
   std::vector<KvKind> kinds;
   std::vector<KvLayerLayout> layers;

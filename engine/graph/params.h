@@ -92,7 +92,8 @@ struct Hadamard {
 };
 
 /// Stores the key and the value of each row in the cache, converted to the cache's types, at the
-/// row's sequence and slot (its place in the sequence, from 0).
+/// row's sequence and slot (its place in the sequence, from 0). In a layer whose blocks of tokens
+/// have one key (KvLayerShape::tokens), only rows that end a block are stored.
 /// in: k [k_dim, kv_heads, rows], v [v_dim, kv_heads, rows], slots i32 [1, 1, rows],
 /// sequences i32 [1, 1, rows]. out: none.
 struct KvStore {
@@ -123,18 +124,42 @@ struct Attention {
 ///
 /// With a block of more than one slot, whole blocks are chosen, count / block of them: slots
 /// [b·block, (b + 1)·block) are block b, and the key at its last slot is the block's. A row also
-/// gets the slots behind its last complete block, so at most block − 1 more (Qwen Team 2026).
+/// gets the slots behind its last complete block, so at most block − 1 more (Qwen Team 2026). Or
+/// the result has the numbers of the blocks (DeepSeek-V4). The layer has a key for each slot, or
+/// for each block (KvLayerShape::tokens).
 /// in: q [k_dim, heads, rows], weights f32 [heads, 1, rows] or none (all are 1), slots and
 /// sequences as for KvStore. out: i32 [count + block − 1, 1, rows], slots in ascending order, then
-/// −1.
+/// −1; or [count / block, 1, rows], blocks in ascending order, then −1.
 struct SelectSlots {
   int32_t kv_layer = 0;  ///< index in KvGeometry::layers: one kv head; values are not read
   int32_t count = 1;     ///< a multiple of block
   int32_t block = 1;
+  bool numbers = false;  ///< of blocks in place of slots
+
+  /// Elements of the result for a row.
+  constexpr int32_t most() const { return numbers ? count / block : count + block - 1; }
 
   /// How many slots a row at `slot` gets, of the `most` that the output has room for.
   static constexpr int64_t given(int64_t slot, int64_t most, int64_t block) {
     return slot < most ? slot + 1 : most + 1 - block + (slot + 1) % block;
+  }
+};
+
+/// softmax(scale·q·Kᵀ)·V over the last slots of the row's sequence and over blocks of slots, each
+/// of which has one key and value in a layer of its own (KvLayerShape::tokens), together
+/// ("compressed attention", DeepSeek-AI 2026). A row sees the blocks that end at its slot or
+/// before, or those of them that are chosen. Both layers have a single kv head. in: q [k_dim,
+/// heads, rows], slots and sequences as for KvStore, sinks as for Attention or none, chosen i32
+/// [count, 1, rows] or none (numbers of blocks: SelectSlots::numbers). out: [v_dim, heads, rows].
+struct PooledAttention {
+  int32_t kv_layer = 0;      ///< index in KvGeometry::layers: of slots
+  int32_t pooled_layer = 0;  ///< the same: of blocks
+  float scale = 1.0f;
+  int32_t window = 1;  ///< slots that the row sees, its own included
+
+  /// How many blocks a row at `slot` sees, `most` at most.
+  static constexpr int64_t blocks(int64_t slot, int64_t tokens, int64_t most) {
+    return (slot + 1) / tokens < most ? (slot + 1) / tokens : most;
   }
 };
 
@@ -162,6 +187,20 @@ struct CausalConv {
 struct BlockMean {
   int32_t kv_layer = 0;  ///< index in KvGeometry::layers: a state
   int32_t block = 1;
+};
+
+/// The mean of x over the slots of the row's block up to its own, by element with the weights
+/// softmax(gate). Slots [b·block, (b + 1)·block) are block b. If blocks overlap, x and gate have
+/// two parts of equal size: the mean is that of the second parts in the block and the first parts
+/// in the block before it, if there is one. The state holds for each element of the result the
+/// largest gate, the sum of the weights relative to it, and that of x times them, [3·d]; with
+/// overlap those of the next block behind them. in: x, gate f32 [d or 2·d, 1, rows], slots and
+/// sequences as for KvStore. out: [d, 1, rows].
+struct BlockPool {
+  int32_t kv_layer = 0;  ///< index in KvGeometry::layers: a state
+  int32_t block = 1;
+  bool overlaps = false;
+  int64_t at = 0;  ///< element of the state where its part begins, a multiple of kStatePad
 };
 
 /// The gated delta rule (Yang et al. 2024). For each value head, with Δ = softplus(step + bias),
@@ -258,9 +297,12 @@ struct Xielu {
 /// Chooses `used` experts for each row: those with the highest scores. The score of an expert is
 /// its gate value, plus its selection bias if there is one. The weight of a chosen expert comes
 /// from its gate value alone.
-/// in: logits f32 [experts, 1, rows], selection bias f32 [experts] or none. out: ids i32
-/// [used, 1, rows], highest score first, the lower id first among equal scores; weights f32
-/// [used, 1, rows].
+/// A table may say which experts each token takes ("hash routing"). An id that is no expert's
+/// stands for the nearest that is, one that the row has already for the next that it has not. in:
+/// logits f32 [experts, 1, rows], selection bias f32 [experts] or none, table i32 [used,
+/// vocabulary] and tokens i32 [1, 1, rows], or both none (a table: without groups, with sigmoid or
+/// sqrt_softplus). out: ids i32 [used, 1, rows], highest score first, the lower id first among
+/// equal scores, or as the table has them; weights f32 [used, 1, rows].
 struct MoeRoute {
   enum class Gating : uint8_t {
     softmax,            ///< gate values: softmax over the logits of all experts
@@ -271,6 +313,7 @@ struct MoeRoute {
     /// margin (SparseMixer, Liu et al. 2024). Not with groups.
     sparse_mixer,
     softmax_in_order,  ///< as softmax, where all are used without groups: the ids ascend
+    sqrt_softplus,     ///< gate values: √(log(1 + e^x)) of each logit x
   };
   Gating gating = Gating::softmax;
   int32_t used = 2;         ///< experts chosen for a row
@@ -298,6 +341,27 @@ struct MoeCombine {};
 struct MemoryGate {
   float scale = 1.0f;
 };
+
+/// How the streams of a residual meet a part of a layer (manifold-constrained hyper-connections,
+/// Xie et al. 2026): with y = scale·x + base, where each of the three parts of x has a scale of its
+/// own, the part takes σ(y) + eps of each stream, and gives 2·σ(y) of what it makes to each. The
+/// rest of y is a matrix, row by row, with which the streams are mixed: the softmax of each row
+/// plus eps; then each column is divided by its sum plus eps; then, iterations − 1 times, each row
+/// and each column (Sinkhorn & Knopp 1967). in: x f32 [n + n + n·n, 1, rows], scale f32 [3], base
+/// f32 [n + n + n·n]; with iterations = 0 only the first part of all: x f32 [n, 1, rows], scale f32
+/// [1], base f32 [n]. out: what is taken, what is given f32 [n, 1, rows], the matrix f32 [n·n, 1,
+/// rows]; or the first alone.
+struct StreamGates {
+  static constexpr int32_t kMostStreams = 8;
+  int32_t streams = 1;  ///< n
+  int32_t iterations = 0;
+  float eps = 1e-6f;
+};
+
+/// What streams become, by StreamGates: out[:, i] = Σ_j mix[j·n + i]·x[:, j] + shares[i]·h.
+/// in: x [d0, n, rows], mix f32 [n·n, 1, rows], h [d0, 1, rows], shares f32 [n, 1, rows]. out: as
+/// x.
+struct MixStreams {};
 
 /// weights[e]·x for each chosen expert: what it takes where weights are of its input.
 /// in: x [n, 1, rows], weights f32 [used, 1, rows]. out: [n, used, rows].

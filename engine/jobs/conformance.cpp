@@ -86,6 +86,7 @@ Result<std::vector<const std::byte*>> bind_inputs(const Graph& graph, const Case
         inputs[id] = builder.inputs()[static_cast<size_t>(value.index)].data();
         break;
       case StepInput::tokens:
+      case StepInput::places:
       case StepInput::text_tokens:
       case StepInput::token_types:
       case StepInput::rope_table:

@@ -94,6 +94,12 @@ class Writer {
       for (int64_t r = mine.begin; r < mine.end; ++r) {
         switch (tensor.fill) {
           case SynthTensor::Fill::rope_factors: values = rope_factors(shape_); break;
+          case SynthTensor::Fill::experts:
+            for (size_t i = 0; i < values.size(); ++i) {
+              const auto at = static_cast<size_t>(first + r) * values.size() + i;
+              values[i] = static_cast<float>(at % static_cast<size_t>(shape_.experts));
+            }
+            break;
           case SynthTensor::Fill::ones:
           case SynthTensor::Fill::decays:
           case SynthTensor::Fill::normal:

@@ -37,6 +37,10 @@ class TensorList {
   void block_sinks(int64_t heads) {
     add({name("attn_sinks", "weight"), {}, Fill::normal, 1.0f}, DType::f32, {heads, 1, 1});
   }
+  /// Of each token the experts that it takes.
+  void block_table(std::string_view part, int64_t used, int64_t tokens) {
+    add({name(part, "weight"), {}, Fill::experts, 0}, DType::i32, {used, tokens, 1});
+  }
   void matrix(std::string name, DType type, int64_t d0, int64_t d1, int64_t d2 = 1) {
     normal(std::move(name), type, 1 / std::sqrt(static_cast<float>(d0)), d0, d1, d2);
   }
@@ -126,6 +130,47 @@ void add_latent_attention(const SynthShape& s, TensorList& list) {
   list.block_norm("indexer.k_norm", a.index_key);
   list.block_bias("indexer.k_norm", a.index_key);
   list.block("indexer.proj", s.embedding, a.index_heads);
+}
+
+/// Keys of blocks, of the attention or of its index.
+void add_compressor(const SynthShape& s, const std::string& prefix, int64_t key, int64_t block,
+                    TensorList& list) {
+  const int64_t width = block == SynthPooled::kShort ? 2 * key : key;
+  list.block(prefix + "kv", s.embedding, width);
+  list.block(prefix + "gate", s.embedding, width);
+  list.block_f32(prefix + "ape", width, block);
+  list.block_norm(prefix + "norm", key);
+}
+
+void add_pooled_attention(const SynthShape& s, int64_t layer, TensorList& list) {
+  const SynthPooled& p = s.pooled;
+  const int64_t head = s.head_size();
+  list.block("attn_q_a", s.embedding, p.queries);
+  list.block_norm("attn_q_a_norm", p.queries);
+  list.block("attn_q_b", p.queries, s.heads * head);
+  list.block("attn_kv", s.embedding, head);
+  list.block_norm("attn_kv_norm", head);
+  list.block_sinks(s.heads);
+  const int64_t groups = s.output_groups();
+  list.block("attn_output_a", s.heads * head / groups, p.output, groups);
+  list.block("attn_output_b", groups * p.output, s.embedding);
+  const int64_t block = p.block(layer);
+  if (block == 0) return;
+  add_compressor(s, "attn_compressor_", head, block, list);
+  if (block != SynthPooled::kShort) return;
+  add_compressor(s, "indexer_compressor_", p.index_key, block, list);
+  list.block("indexer.attn_q_b", p.queries, p.index_heads * p.index_key);
+  list.block("indexer.proj", s.embedding, p.index_heads);
+}
+
+/// How the streams meet the parts of a layer.
+void add_streams(const SynthShape& s, TensorList& list) {
+  const int64_t n = s.pooled.streams;
+  for (const std::string part : {"hc_attn_", "hc_ffn_"}) {
+    list.block_f32(part + "fn", n * s.embedding, n * (n + 2));
+    list.block_norm(part + "base", n * (n + 2));
+    list.block_norm(part + "scale", 3);
+  }
 }
 
 void add_feed_forward(const SynthShape& s, int64_t width, const std::string& suffix,
@@ -232,6 +277,7 @@ void add_mixer(const SynthShape& s, int64_t layer, TensorList& list) {
     case 'C': return add_short_conv(s, list);
     case 'E': return add_experts(s, list);
     default:
+      if (s.pooled.queries > 0) return add_pooled_attention(s, layer, list);
       return s.latent.latent > 0 ? add_latent_attention(s, list) : add_attention(s, layer, list);
   }
 }
@@ -280,8 +326,18 @@ Result<std::vector<SynthTensor>> synth_tensors(const SynthShape& s, const TypeMi
     s.has_experts(layer) ? add_experts(s, list) : add_feed_forward(s, s.feed_forward, "", list);
     if (arch.post_norms) list.block_norm("post_ffw_norm", s.embedding);
     if (s.window.token > 0) add_token_part(s, list);
+    if (s.pooled.queries == 0) continue;
+    add_streams(s, list);
+    if (layer < s.hashed_layers()) {
+      list.block_table("ffn_gate_tid2eid", s.experts_used, s.tokens);
+    }
   }
   if (*arch.output_norm != 0) list.vector(std::string(arch.output_norm) + ".weight", s.embedding);
+  if (const int64_t n = s.pooled.streams; s.pooled.queries > 0) {
+    list.matrix("output_hc_fn.weight", DType::f32, n * s.embedding, n);
+    list.vector("output_hc_base.weight", n);
+    list.vector("output_hc_scale.weight", 1);
+  }
   if (!s.tied) list.matrix("output.weight", types.of_output(), s.embedding, s.tokens);
   return list.take();
 }
@@ -382,6 +438,22 @@ void add_shape_metadata(const SynthShape& s, const TypeMix& types, Metadata& met
   } else if (s.head_dim != 0) {
     number("attention.key_length", s.head_dim);
     number("attention.value_length", s.head_dim);
+  }
+  if (const SynthPooled& p = s.pooled; p.queries > 0) {
+    std::vector<int32_t> blocks;
+    for (int64_t layer = 0; layer < s.layers; ++layer) {
+      blocks.push_back(static_cast<int32_t>(p.block(layer)));
+    }
+    set("attention.compress_ratios", std::move(blocks));
+    number("attention.q_lora_rank", p.queries);
+    number("attention.sliding_window", p.window);
+    number("attention.output_group_count", s.output_groups());
+    number("attention.output_lora_rank", p.output);
+    number("attention.indexer.head_count", p.index_heads);
+    number("attention.indexer.key_length", p.index_key);
+    number("attention.indexer.top_k", p.index_count);
+    number("hyper_connection.count", p.streams);
+    number("hash_layer_count", s.hashed_layers());
   }
   if (const SynthWindow& w = s.window; w.period > 0) {
     number("attention.key_length_swa", w.head);

@@ -12,7 +12,7 @@
 namespace infer {
 
 struct SynthTensor {
-  enum class Fill : uint8_t { normal, ones, decays, rope_factors };
+  enum class Fill : uint8_t { normal, ones, decays, rope_factors, experts };
   std::string name;
   TensorDesc desc;
   Fill fill = Fill::normal;

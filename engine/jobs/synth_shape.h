@@ -2,6 +2,7 @@
 // sizes. A further model is one entry of synth_shapes.cpp or synth_shapes_others.cpp.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <string>
 #include <string_view>
@@ -65,6 +66,27 @@ struct SynthRecurrent {
   int64_t channels() const { return inner() + 2 * groups * state; }
 };
 
+/// Attention to the last tokens and to blocks of them, on several streams (DeepSeek-V4).
+struct SynthPooled {
+  int64_t queries = 0;   ///< of the vector that queries are made of; 0: the model has none of this
+  int64_t window = 128;  ///< tokens
+  int64_t group_heads = 8;  ///< of a group, for the output
+  int64_t output = 1024;    ///< what a group's output is projected to
+  int64_t streams = 4;
+  int64_t hashed = 3;  ///< leading layers with a table of experts
+  int64_t index_heads = 64, index_key = 128, index_count = 512;
+  /// A layer each: 'W' the last tokens alone, 'S' short blocks of which an index chooses some, 'B'
+  /// long blocks. Repeated as often as needed.
+  std::string_view layers = "W";
+
+  static constexpr int64_t kShort = 4;  ///< tokens of a block
+  static constexpr int64_t kLong = 128;
+  int64_t block(int64_t layer) const {
+    const char kind = layers[static_cast<size_t>(layer) % layers.size()];
+    return kind == 'S' ? kShort : kind == 'B' ? kLong : 0;
+  }
+};
+
 /// Layers that differ as those of Gemma 4 do; `period` 0: they do not.
 struct SynthWindow {
   int64_t period = 0;  ///< each so many layers one attends to all; the others have a window
@@ -92,6 +114,7 @@ struct SynthShape {
   SynthLatent latent = {};
   SynthRecurrent recurrent = {};
   SynthWindow window = {};
+  SynthPooled pooled = {};
   /// One layer more, with attention, that predicts the token after the next one.
   bool next_token = false;
   /// Further keys, without the architecture's prefix.
@@ -116,6 +139,9 @@ struct SynthShape {
     const std::string_view kinds = recurrent.layers;
     return kinds.empty() ? '*' : kinds[static_cast<size_t>(layer) % kinds.size()];
   }
+  // Of `pooled`.
+  int64_t output_groups() const { return std::max<int64_t>(1, heads / pooled.group_heads); }
+  int64_t hashed_layers() const { return std::min(pooled.hashed, layers - 1); }
   bool has_experts(int64_t layer) const { return experts > 0 && layer >= dense_layers; }
 };
 

@@ -93,6 +93,7 @@ std::span<const SynthArch> architectures() {
       {.name = "kimi-linear", .narrow_gates = true},
       {.name = "bailingmoe3", .head_gates = true, .eps = 1e-6f},
       {.name = "minimax-01"},
+      {.name = "deepseek4", .eps = 1e-6f},
       {.name = "olmo", .pre_norms = false, .output_norm = ""},
       {.name = "bitnet-b1.58", .sub_norms = true},
       {.name = "deepseek", .eps = 1e-6f},

@@ -130,7 +130,7 @@ ValueId squared_relu_block(ModelBuilder& m, ValueId x, int64_t layer, int64_t wi
 }
 
 ValueId feed_forward_block(ModelBuilder& m, ValueId x, int64_t layer, int64_t width,
-                           const op::Glu& glu, const char* suffix, float limit) {
+                           const op::Glu& glu, const char* suffix, float limit, bool limits_gate) {
   const auto name = [&](const char* part) { return block_name(layer, part) + suffix; };
   const int64_t embedding = m.g.value(x).desc.shape[0];
   ValueId gate = kNoValue;
@@ -143,7 +143,7 @@ ValueId feed_forward_block(ModelBuilder& m, ValueId x, int64_t layer, int64_t wi
     gate = m.g.slice(both, 0, width);
     up = m.g.slice(both, width, width);
   }
-  return m.linear(gated(m, glu, gate, up, limit), name("ffn_down"), embedding);
+  return m.linear(gated(m, glu, gate, up, limit, limits_gate), name("ffn_down"), embedding);
 }
 
 ValueId routed_experts(ModelBuilder& m, ValueId x, ValueId logits, int64_t layer,
@@ -152,8 +152,12 @@ ValueId routed_experts(ModelBuilder& m, ValueId x, ValueId logits, int64_t layer
   const int64_t embedding = m.g.value(x).desc.shape[0];
   // Files of Hunyuan V3 leave the ending out.
   const char* const named = m.has(name("exp_probs_b")) ? "exp_probs_b" : "exp_probs_b.bias";
-  const ValueId bias = m.optional_weight(name(named), {b.experts});
-  const std::vector<ValueId> routed = m.g.add_all(b.route, {logits, bias});
+  // A table of which experts each token takes leaves nothing for a bias to choose.
+  const ValueId table =
+      m.optional_weight(name("ffn_gate_tid2eid.weight"), {b.route.used, m.vocabulary()});
+  const ValueId tokens = table == kNoValue ? kNoValue : m.text_tokens();
+  const ValueId bias = table == kNoValue ? m.optional_weight(name(named), {b.experts}) : kNoValue;
+  const std::vector<ValueId> routed = m.g.add_all(b.route, {logits, bias, table, tokens});
   if (routed.size() != 2) return kNoValue;
   m.g.set_unit({UnitKind::experts, static_cast<int32_t>(layer)});
   const auto linear = [&](ValueId in, const char* part, int64_t n) {
@@ -182,14 +186,15 @@ ValueId experts_block(ModelBuilder& m, ValueId x, int64_t layer, const ExpertsBl
   const ValueId logits = m.linear(x, block_name(layer, "ffn_gate_inp"), b.experts);
   const ValueId mixed = routed_experts(m, x, logits, layer, b, glu);
   if (b.shared_width == 0 || mixed == kNoValue) return mixed;
-  ValueId shared = feed_forward_block(m, x, layer, b.shared_width, glu, "_shexp", b.shared_limit);
+  ValueId shared =
+      feed_forward_block(m, x, layer, b.shared_width, glu, "_shexp", b.shared_limit, b.limits_gate);
   const std::string gate = block_name(layer, "ffn_gate_inp_shexp.weight");
   if (m.has(gate)) {
     const ValueId opening = m.product(x, gate, 1);
     op::MoeRoute only;  // one expert, which is always chosen
     only.gating = op::MoeRoute::Gating::sigmoid;
     only.used = 1;
-    const std::vector<ValueId> routed = m.g.add_all(only, {opening, kNoValue});
+    const std::vector<ValueId> routed = m.g.add_all(only, {opening, kNoValue, kNoValue, kNoValue});
     if (routed.size() != 2) return kNoValue;
     shared = m.g.add(op::MoeCombine{}, {shared, routed[1]});
   }

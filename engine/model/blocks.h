@@ -72,11 +72,14 @@ ValueId squared_relu_block(ModelBuilder& m, ValueId x, int64_t layer, int64_t wi
 
 /// down(glu(gate(x), up(x))) with "ffn_gate", "ffn_up", "ffn_down"; without "ffn_gate", "ffn_up"
 /// holds the gate's rows before its own. `suffix` names a variant, e.g. "_shexp". `limit`, if not
-/// 0: with SiLU, what is multiplied is held within it, the gate behind its activation.
+/// 0: with SiLU, what is multiplied is held within it, the gate behind its activation, or before it
+/// (`limits_gate`).
 ValueId feed_forward_block(ModelBuilder& m, ValueId x, int64_t layer, int64_t width,
-                           const op::Glu& glu, const char* suffix = "", float limit = 0);
+                           const op::Glu& glu, const char* suffix = "", float limit = 0,
+                           bool limits_gate = false);
 
-/// A router "ffn_gate_inp" (with the selection bias "exp_probs_b" where present) and the experts
+/// A router "ffn_gate_inp" (with the selection bias "exp_probs_b" where present, or with a table of
+/// which experts each token takes, "ffn_gate_tid2eid") and the experts
 /// "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"; with shared_width > 0 a further feed-forward
 /// "ffn_*_shexp" that every token takes is added, multiplied by the sigmoid of "ffn_gate_inp_shexp"
 /// where present. The experts and their sum are a unit of their own
@@ -89,7 +92,7 @@ struct ExpertsBlock {
   float limit = 0;             ///< of experts, as of feed_forward_block()
   float shared_limit = 0;      ///< of the further feed-forward
   bool weights_input = false;  ///< weights multiply what the one expert takes, not what it makes
-  bool limits_gate = false;    ///< `limit` holds for what goes into the gate's activation
+  bool limits_gate = false;    ///< limits hold for what goes into the gate's activation
 };
 
 /// What the experts make of x, where the router's logits [experts, 1, rows] are computed elsewhere.

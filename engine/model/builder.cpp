@@ -50,12 +50,14 @@ Status ModelBuilder::check(const Weight& weight, std::initializer_list<int64_t> 
   std::copy(shape.begin(), shape.end(), expected.begin());
   const std::string& file = weights_.source().metadata().source();
   // What is no matrix (norms, biases, scales, sinks) is used as it is stored.
-  const bool plain = shape.size() == 1 || weight.name.ends_with(".bias") ||
+  const bool table = weight.name.ends_with("_tid2eid.weight");
+  const bool plain = table || shape.size() == 1 || weight.name.ends_with(".bias") ||
+                     weight.name.ends_with("_ape.weight") ||
                      weight.name.ends_with("_norm.weight") ||
                      weight.name.find(".ple_norm_") != std::string::npos ||
                      weight.name.find("conv1d") != std::string::npos ||
                      weight.name.ends_with("shortconv.conv.weight");
-  const DType type = weight.name.ends_with(".order") ? DType::i32 : DType::f32;
+  const DType type = weight.name.ends_with(".order") || table ? DType::i32 : DType::f32;
   if (plain && weight.desc.type != type) {
     return error(StatusCode::bad_file, "{}: tensor '{}': expected {}, found {}", file, weight.name,
                  dtype_info(type).name, to_string(weight.desc));
@@ -249,6 +251,26 @@ ValueId ModelBuilder::select_slots(ValueId q, ValueId k, ValueId weights,
   const ValueId sequences = g.input(StepInput::sequences);
   g.add_all(op::KvStore{params.kv_layer}, {k, k, slots, sequences});
   return g.add(params, {q, weights, slots, sequences});
+}
+
+ValueId ModelBuilder::pooled_attention(ValueId q, ValueId k, ValueId pooled,
+                                       const op::PooledAttention& params, ValueId sinks,
+                                       ValueId chosen) {
+  const int64_t block = key_rotation(g.kv(), params.kv_layer);
+  if (block > 0) {
+    for (ValueId* value : {&q, &k, &pooled}) *value = g.add(op::Hadamard{block}, {*value});
+  }
+  const ValueId slots = g.input(StepInput::slots);
+  const ValueId sequences = g.input(StepInput::sequences);
+  const auto store = [&](int32_t layer, ValueId key) {
+    const int64_t v_dim = g.kv().layers[static_cast<size_t>(layer)].v_dim;
+    g.add_all(op::KvStore{layer}, {key, g.slice(key, 0, v_dim), slots, sequences});
+  };
+  store(params.kv_layer, k);
+  store(params.pooled_layer, pooled);
+  ValueId mixed = g.add(params, {q, slots, sequences, sinks, chosen});
+  if (block > 0) mixed = g.add(op::Hadamard{block}, {mixed});
+  return g.merge_heads(mixed);
 }
 
 ValueId ModelBuilder::text_attention(ValueId q, ValueId k, ValueId v,

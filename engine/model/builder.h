@@ -57,6 +57,7 @@ class ModelBuilder {
   ValueId embed_tokens(float scale = 1.0f);
   /// The step's tokens, with one that pads texts in place of images.
   ValueId text_tokens();
+  int64_t vocabulary() const { return info_.vocabulary; }
   /// x with what images give to its rows: StepInput::image number `index`, if there is one.
   ValueId add_images(ValueId x, int64_t index);
   ValueId rms_norm(ValueId x, const std::string& weight, float eps);
@@ -92,6 +93,10 @@ class ModelBuilder {
   /// [dim, heads, rows] and weights [heads, 1, rows] or none. kNoValue for a model that makes
   /// vectors.
   ValueId select_slots(ValueId q, ValueId k, ValueId weights, const op::SelectSlots& params);
+  /// Stores the keys k [dim, 1, rows] of slots and `pooled` of blocks, which hold the values, and
+  /// attends to both: op::PooledAttention. The result's heads are merged.
+  ValueId pooled_attention(ValueId q, ValueId k, ValueId pooled, const op::PooledAttention& params,
+                           ValueId sinks, ValueId chosen);
   ValueId chosen_slots = kNoValue;  ///< for layers that share them: of the last layer that chose
   /// Attends among the rows of each text of the step. `division`: which of several divisions of the
   /// rows into texts.

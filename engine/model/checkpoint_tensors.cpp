@@ -1,6 +1,7 @@
 #include "engine/model/checkpoint_tensors.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "engine/core/file.h"
 #include "engine/model/matrix_type.h"
@@ -10,7 +11,9 @@ namespace infer {
 namespace {
 
 /// The tables of tokens, and what may stand before them.
+constexpr int64_t kMostIntegers = int64_t{1} << 26;
 constexpr const char* kTables[] = {"embed_tokens.weight",
+                                   "embed.weight",
                                    "word_embeddings.weight",
                                    "tok_embeddings.weight",
                                    "embeddings.word_embeddings.weight",
@@ -252,6 +255,28 @@ void CheckpointTensors::put_values(const std::string& to, std::vector<float> val
   add(std::move(tensor), DType::f32, std::span(shape.begin(), shape.size()));
 }
 
+void CheckpointTensors::put_integers(const std::string& to, const std::string& from,
+                                     std::initializer_list<int64_t> shape) {
+  const Result<TensorDesc> desc = make_tensor(DType::i32, std::span(shape.begin(), shape.size()));
+  if (!desc || desc->elements() > kMostIntegers) {
+    config_.fail_with(error(StatusCode::bad_file, "{}: tensor '{}': too many elements",
+                            config_.source(), printable(from)));
+    return;
+  }
+  const std::vector<int64_t> found = integers(from, desc->elements());
+  if (!ok()) return;
+  MappedTensor tensor{to, *desc, {}};
+  for (const int64_t value : found) {
+    if (value != static_cast<int32_t>(value)) {
+      config_.fail_with(error(StatusCode::bad_file, "{}: tensor '{}': {} is no number of 32 bits",
+                              config_.source(), printable(from), value));
+      return;
+    }
+    tensor.values.push_back(std::bit_cast<float>(static_cast<int32_t>(value)));
+  }
+  tensors_.push_back(std::move(tensor));
+}
+
 std::vector<float> CheckpointTensors::values(const std::string& name, int64_t count) {
   std::vector<float> values(static_cast<size_t>(count));
   const TensorView all = view(name, {count});
@@ -275,9 +300,17 @@ std::vector<int64_t> CheckpointTensors::integers(const std::string& name, int64_
   const TensorView all = view(name, {count});
   if (!ok()) return values;
   const Weight& weight = raw(all.weight);
+  if (weight.desc.type == DType::i32) {
+    std::vector<int32_t> stored(values.size());
+    Status read = raw_.read(weight.place, 0, std::as_writable_bytes(std::span(stored)));
+    if (!read.ok()) config_.fail_with(std::move(read));
+    std::ranges::copy(stored, values.begin());
+    return values;
+  }
   if (weight.desc.type != DType::i64) {
-    config_.fail_with(error(StatusCode::unsupported, "{}: tensor '{}': expected I64, found {}",
-                            config_.source(), printable(weight.name), to_string(weight.desc)));
+    config_.fail_with(error(StatusCode::unsupported,
+                            "{}: tensor '{}': expected I64 or I32, found {}", config_.source(),
+                            printable(weight.name), to_string(weight.desc)));
     return values;
   }
   Status read = raw_.read(weight.place, 0, std::as_writable_bytes(std::span(values)));

@@ -70,9 +70,12 @@ class CheckpointTensors {
   void put_values(const std::string& to, std::vector<float> values);
   void put_values(const std::string& to, std::vector<float> values,
                   std::initializer_list<int64_t> shape);
+  /// A table of whole numbers, I32, from one of I64 or I32.
+  void put_integers(const std::string& to, const std::string& from,
+                    std::initializer_list<int64_t> shape);
   /// The elements of a small tensor of floating point, which counts as placed.
   std::vector<float> values(const std::string& name, int64_t count);
-  /// The same of one of whole numbers, I64.
+  /// The same of one of whole numbers, I64 or I32.
   std::vector<int64_t> integers(const std::string& name, int64_t count);
   /// Copies a tensor in its shape, if the checkpoint has it.
   void copy(const std::string& from, const std::string& to, Change change = Change::none);

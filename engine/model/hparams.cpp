@@ -273,11 +273,12 @@ void read_axes(HparamReader& r, RopeSpec& spec, bool interleaved) {
 op::MoeRoute read_route(HparamReader& r, const DecoderParams& p, int64_t absent, bool normalise) {
   op::MoeRoute route;
   route.used = static_cast<int32_t>(p.experts_used);
-  int64_t gating = r.get_int("expert_gating_func", absent, 0, 3);
+  int64_t gating = r.get_int("expert_gating_func", absent, 0, 4);
   if (gating == 0) gating = absent;  // how files say nothing
   using Gating = op::MoeRoute::Gating;
   route.gating = gating == 2   ? Gating::sigmoid
                  : gating == 3 ? Gating::softmax_of_chosen
+                 : gating == 4 ? Gating::sqrt_softplus
                                : Gating::softmax;
   route.normalise = r.get_bool("expert_weights_norm", normalise);
   route.scale = static_cast<float>(r.get_float("expert_weights_scale", 1.0));

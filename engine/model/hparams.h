@@ -98,7 +98,8 @@ RopeSpec read_rope(HparamReader& reader, int64_t head_dim, double default_base =
 void read_axes(HparamReader& reader, RopeSpec& spec, bool interleaved);
 
 /// How experts are chosen: gating, normalising, factor, groups. `absent`: the gating (1 softmax, 2
-/// sigmoid) of files that do not say, `normalise` whether their weights are to sum to one.
+/// sigmoid, 4 the root of softplus) of files that do not say, `normalise` whether their weights are
+/// to sum to one.
 op::MoeRoute read_route(HparamReader& reader, const DecoderParams& params, int64_t absent,
                         bool normalise);
 

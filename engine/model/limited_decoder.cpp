@@ -2,9 +2,10 @@
 
 namespace infer {
 
-void LimitedModel::read_limits(HparamReader& r) {
+void LimitedModel::read_limits(HparamReader& r, bool same) {
   limits_ = r.limits("swiglu_clamp_exp", params.layers);
   other_limits_ = r.limits("swiglu_clamp_shexp", params.layers);
+  if (same && !r.has("swiglu_clamp_shexp")) other_limits_ = limits_;
 }
 
 ValueId LimitedModel::feed_forward(ModelBuilder& m, ValueId x, int64_t layer) const {

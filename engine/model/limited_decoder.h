@@ -12,8 +12,9 @@ class LimitedModel : public DecoderModel {
   using DecoderModel::DecoderModel;
 
   /// Reads the limits, "swiglu_clamp_exp" of experts and "swiglu_clamp_shexp" of shared experts and
-  /// layers without experts. Failures stay in the reader.
-  void read_limits(HparamReader& reader);
+  /// layers without experts. `same`: if there are none for the latter, they are those of the
+  /// former. Failures stay in the reader.
+  void read_limits(HparamReader& reader, bool same = false);
 
   ValueId feed_forward(ModelBuilder& m, ValueId x, int64_t layer) const override;
 

@@ -15,7 +15,7 @@ namespace infer {
 inline constexpr int64_t kMxfp4CodeBytes = 16;
 
 /// One weight of a MappedSource. Exactly one of these makes it:
-///   values                     the values themselves (F32)
+///   values                     the values themselves (F32, or the bits of I32)
 ///   parts without scales       elements of the views, one view after the other, plus `add`,
 ///                              rounded to the type of `desc` if that differs; the units of views
 ///                              of quantised weights are blocks

@@ -22,8 +22,9 @@ DType matrix_type(const std::string& name, DType stored, std::span<const int64_t
 /// A source whose matrices are converted to that type when they are read.
 std::unique_ptr<WeightSource> with_matrices(std::unique_ptr<WeightSource> raw, DType wanted);
 
-/// A source whose convolutions of recurrent layers are F32 when they are read. Some writers store
-/// them as F16 or BF16.
-std::unique_ptr<WeightSource> with_float_convolutions(std::unique_ptr<WeightSource> raw);
+/// A source whose weights have the forms that architectures read: convolutions of recurrent layers
+/// are F32 (some writers store them as F16 or BF16), and matrices of groups that lie in one
+/// ("attn_output_a" of DeepSeek-V4) are one for each.
+std::unique_ptr<WeightSource> with_usual_forms(std::unique_ptr<WeightSource> raw);
 
 }  // namespace infer

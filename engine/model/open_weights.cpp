@@ -19,7 +19,7 @@ Result<std::unique_ptr<WeightSource>> open_weights(const std::string& path,
                 path);
   }
   if (!metadata.has("hf.checkpoint")) {
-    raw = with_float_convolutions(std::move(raw));
+    raw = with_usual_forms(std::move(raw));
     if (matrices) return with_matrices(std::move(raw), *matrices);
     return raw;
   }

@@ -47,7 +47,7 @@ RopeAngles::RopeAngles(const RopeSpec& spec, std::span<const float> factors)
       exponent = spec.of_pairs[static_cast<size_t>(i)].exponent;
       pair.axis = spec.of_pairs[static_cast<size_t>(i)].axis;
     }
-    pair.frequency = portable::pow(spec.base, -exponent) /
+    pair.frequency = (spec.back ? -1 : 1) * portable::pow(spec.base, -exponent) /
                      (factors.empty() ? 1.0 : static_cast<double>(factors[i]));
     if (spec.yarn) {
       const double ramp = std::clamp((i - low) / std::max(0.001, high - low), 0.0, 1.0);

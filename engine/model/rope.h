@@ -35,6 +35,7 @@ struct RopeSpec {
   int32_t unused_factors = 0;   ///< that follow those of the pairs in the weight
   int32_t long_factors = -1;    ///< the one used instead for a context beyond the original one
   bool turns = true;            ///< false: every angle is 0
+  bool back = false;            ///< turns the other way
   /// A row is turned as the first token of its block is: slots [b·block, (b + 1)·block) of a
   /// sequence are block b.
   int32_t block = 1;

@@ -29,9 +29,10 @@ void reference(const RefCall& call) {
   for (int64_t r = 0; r < k.desc.shape[2]; ++r) {
     const int32_t slot = *call.inputs[2].row<int32_t>(0, r);
     const int32_t sequence = *call.inputs[3].row<int32_t>(0, r);
+    if (!at.ends_block(slot)) continue;
     std::byte* page = call.pages[static_cast<size_t>(at.kind)].page(sequence, slot);
     for (int64_t h = 0; h < shape.heads; ++h) {
-      const int64_t token = h * kPageTokens + slot % kPageTokens;
+      const int64_t token = h * kPageTokens + at.row(slot);
       const QuantTraits& k_type = quant_traits(call.kv.k_type);
       if (at.k_element > 0) {
         std::byte* keys = page + at.k_offset + h * kPageTokens * at.k_row;

@@ -4,12 +4,13 @@
 #include <numeric>
 
 #include "engine/ops/op.h"
+#include "engine/ops/recurrent.h"
 
 namespace infer {
 namespace {
 
 Result<std::vector<OutputDesc>> infer(const OpParams& params, InputDescs in, const KvGeometry&) {
-  INFER_CHECK_R(check_inputs("moe_route", in, 2, {0}));
+  INFER_CHECK_R(check_inputs("moe_route", in, 4, {0}));
   const auto& p = std::get<op::MoeRoute>(params);
   const TensorDesc& logits = in[0]->desc;
   const int64_t experts = logits.shape[0];
@@ -20,10 +21,18 @@ Result<std::vector<OutputDesc>> infer(const OpParams& params, InputDescs in, con
       p.group_best >= 1 && p.group_best <= 2 && p.used <= experts / p.groups * p.groups_used &&
       (p.groups == 1 || p.gating != op::MoeRoute::Gating::sparse_mixer) &&
       (p.gating != op::MoeRoute::Gating::softmax_in_order || (p.used == experts && p.groups == 1));
-  INFER_CHECK_R(check_shape(
-      "moe_route",
-      logits.type == DType::f32 && logits.shape[1] == 1 && p.used >= 1 && bias_good && groups_good,
-      "logits f32 [experts, 1, rows], bias f32 [experts], used ≤ experts", in));
+  using Gating = op::MoeRoute::Gating;
+  const bool table_good =
+      in[2] == nullptr ||
+      (in[2]->desc.type == DType::i32 && in[2]->desc.shape[0] == p.used && in[3] != nullptr &&
+       in[3]->desc.type == DType::i32 && p.groups == 1 && in[1] == nullptr &&
+       (p.gating == Gating::sigmoid || p.gating == Gating::sqrt_softplus));
+  INFER_CHECK_R(check_shape("moe_route",
+                            logits.type == DType::f32 && logits.shape[1] == 1 && p.used >= 1 &&
+                                bias_good && groups_good && table_good,
+                            "logits f32 [experts, 1, rows], bias f32 [experts], used ≤ experts, "
+                            "table i32 [used, vocabulary] and tokens",
+                            in));
   return std::vector{made(DType::i32, p.used, 1, *in[0]), made(DType::f32, p.used, 1, *in[0])};
 }
 
@@ -59,6 +68,19 @@ double sparse_weight(const std::vector<double>& logits, const std::vector<size_t
   return 1 / sum;
 }
 
+/// The experts that the table has for a row: op::MoeRoute.
+std::vector<size_t> from_table(const TensorRef& table, int32_t token, size_t experts) {
+  const int64_t row = std::clamp<int64_t>(token, 0, table.desc.shape[1] - 1);
+  std::vector<size_t> order;
+  for (int64_t i = 0; i < table.desc.shape[0]; ++i) {
+    const int32_t id = table.row<int32_t>(row, 0)[i];
+    auto e = static_cast<size_t>(std::clamp<int64_t>(id, 0, static_cast<int64_t>(experts) - 1));
+    while (std::ranges::find(order, e) != order.end()) e = (e + 1) % experts;
+    order.push_back(e);
+  }
+  return order;
+}
+
 void reference(const RefCall& call) {
   const auto& p = std::get<op::MoeRoute>(call.params);
   const TensorRef& logits = call.inputs[0];
@@ -80,6 +102,9 @@ void reference(const RefCall& call) {
     if (p.gating == op::MoeRoute::Gating::sigmoid) {
       for (double& v : probs) v = 1 / (1 + std::exp(-v));
     }
+    if (p.gating == op::MoeRoute::Gating::sqrt_softplus) {
+      for (double& v : probs) v = std::sqrt(softplus(v));
+    }
     std::vector<double> scores = probs;
     if (bias.data != nullptr) {
       for (size_t e = 0; e < experts; ++e) scores[e] += bias.row<float>(0, 0)[e];
@@ -89,6 +114,10 @@ void reference(const RefCall& call) {
     std::iota(order.begin(), order.end(), size_t{0});
     std::ranges::stable_sort(order, [&](size_t a, size_t b) { return scores[a] > scores[b]; });
     if (p.gating == op::MoeRoute::Gating::softmax_in_order) std::ranges::sort(order);
+    const TensorRef& table = call.inputs[2];
+    if (table.data != nullptr) {
+      order = from_table(table, *call.inputs[3].row<int32_t>(0, r), experts);
+    }
     std::vector<double> weights;
     for (int32_t i = 0; i < p.used; ++i) weights.push_back(probs[order[static_cast<size_t>(i)]]);
     if (p.gating == op::MoeRoute::Gating::softmax_of_chosen) softmax(weights);
@@ -115,6 +144,7 @@ void cases(std::vector<OpCase>& all) {
     const char* name;
     op::MoeRoute params;
     bool bias;
+    bool table = false;
   };
   const Kind kinds[] = {
       {"softmax", {Gating::softmax, 3}, false},
@@ -127,6 +157,9 @@ void cases(std::vector<OpCase>& all) {
       {"all in order", {Gating::softmax_in_order, 16, false, 1.7f}, false},
       {"sparse mixer", {Gating::sparse_mixer, 2, false, 1.0f, 1, 1, 2, 0.3f}, false},
       {"sparse mixer scaled", {Gating::sparse_mixer, 5, true, 1.5f, 1, 1, 2, 1.2f}, false},
+      {"root of softplus biased", {Gating::sqrt_softplus, 4, true, 1.5f}, true},
+      {"root of softplus by a table", {Gating::sqrt_softplus, 4, true, 1.5f}, false, true},
+      {"sigmoid by a table", {Gating::sigmoid, 6, false, 2.5f}, false, true},
   };
   for (const Kind& kind : kinds) {
     for (const int64_t rows : {1, 2, 3, 33}) {
@@ -136,7 +169,12 @@ void cases(std::vector<OpCase>& all) {
       c.build = [kind](CaseBuilder& b) {
         const ValueId logits = b.activations(16);
         const ValueId bias = kind.bias ? b.weight(DType::f32, 16) : kNoValue;
-        for (const ValueId out : b.graph().add_all(kind.params, {logits, bias})) {
+        constexpr int64_t kVocabulary = 7;
+        // Normally distributed ids, rounded: some are below 0, and some come twice.
+        const ValueId table =
+            kind.table ? b.weight(DType::i32, kind.params.used, kVocabulary) : kNoValue;
+        const ValueId tokens = kind.table ? b.indices(1, kVocabulary, -1) : kNoValue;
+        for (const ValueId out : b.graph().add_all(kind.params, {logits, bias, table, tokens})) {
           b.graph().output(out);
         }
       };

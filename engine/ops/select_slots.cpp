@@ -23,11 +23,12 @@ Result<std::vector<OutputDesc>> infer(const OpParams& params, InputDescs in, con
       "select_slots",
       q.type == DType::f32 && q.shape[0] == shape.k_dim && shape.heads == 1 && weighted &&
           in[2]->desc.type == DType::i32 && in[3]->desc.type == DType::i32 && p.block >= 1 &&
-          p.count >= p.block && p.count % p.block == 0,
+          p.count >= p.block && p.count % p.block == 0 &&
+          (shape.tokens == 1 || shape.tokens == p.block),
       "q f32 [k_dim, heads, rows], weights f32 [heads, 1, rows], slots, sequences, one kv head, "
-      "a count of whole blocks",
+      "a count of whole blocks, a key for each slot or block",
       in));
-  return std::vector{made(DType::i32, p.count + p.block - 1, 1, *in[0])};
+  return std::vector{made(DType::i32, p.most(), 1, *in[0])};
 }
 
 /// The key at a slot, decoded.
@@ -38,7 +39,7 @@ std::vector<float> key_at(const RefCall& call, int32_t sequence, int32_t slot) {
   const QuantTraits& type = quant_traits(call.kv.k_type);
   const std::byte* keys =
       call.pages[static_cast<size_t>(at.kind)].page(sequence, slot) + at.k_offset;
-  const int64_t token = slot % kPageTokens;
+  const int64_t token = at.row(slot);
   std::vector<float> key(static_cast<size_t>(dim));
   if (at.k_element == 0) {
     type.decode(keys + token * at.k_row, key.data(), dim);
@@ -80,10 +81,16 @@ void reference(const RefCall& call) {
     std::ranges::sort(order);
     std::vector<int32_t> chosen;
     for (const int32_t block : order) {
+      if (p.numbers) {
+        chosen.push_back(block);
+        continue;
+      }
       for (int32_t i = 0; i < p.block; ++i) chosen.push_back(block * p.block + i);
     }
-    for (int32_t slot = end / p.block * p.block; slot < end; ++slot) chosen.push_back(slot);
-    chosen.resize(static_cast<size_t>(p.count + p.block - 1), -1);
+    for (int32_t slot = end / p.block * p.block; slot < end && !p.numbers; ++slot) {
+      chosen.push_back(slot);
+    }
+    chosen.resize(static_cast<size_t>(p.most()), -1);
     std::ranges::copy(chosen, call.outputs[0].row<int32_t>(0, r));
   }
 }
@@ -94,6 +101,7 @@ struct Shape {
   bool across = false;  ///< keys are transposed
   int32_t block = 1;
   bool weighted = true;
+  bool numbers = false;  ///< of blocks, which have a key each
 };
 
 void add_case(std::vector<OpCase>& all, const Shape& shape, DType type, int64_t rows,
@@ -103,12 +111,13 @@ void add_case(std::vector<OpCase>& all, const Shape& shape, DType type, int64_t 
            std::to_string(shape.dim) + " " + std::string(dtype_info(type).ident) +
            (shape.across ? " across" : "") +
            (shape.block > 1 ? " blocks of " + std::to_string(shape.block) : "") +
-           (shape.weighted ? "" : " unweighted") + " rows " + std::to_string(rows) + " sequences " +
-           std::to_string(sequences);
+           (shape.weighted ? "" : " unweighted") + (shape.numbers ? " numbers" : "") + " rows " +
+           std::to_string(rows) + " sequences " + std::to_string(sequences);
   c.rows = rows;
   c.sequences = sequences;
   const auto dim = static_cast<int32_t>(shape.dim);
   c.kv = {{{.heads = 1, .k_dim = dim, .v_dim = dim, .v_in_k = !shape.across}}, type, type};
+  if (shape.numbers) c.kv.layers[0].tokens = shape.block;
   c.build = [shape](CaseBuilder& b) {
     GraphBuilder& g = b.graph();
     const ValueId q = b.activations(shape.dim, shape.heads);
@@ -117,7 +126,8 @@ void add_case(std::vector<OpCase>& all, const Shape& shape, DType type, int64_t 
     const ValueId slots = g.input(StepInput::slots);
     const ValueId sequence = g.input(StepInput::sequences);
     g.add_all(op::KvStore{0}, {k, k, slots, sequence});
-    g.output(g.add(op::SelectSlots{0, shape.count, shape.block}, {q, weights, slots, sequence}));
+    g.output(g.add(op::SelectSlots{0, shape.count, shape.block, shape.numbers},
+                   {q, weights, slots, sequence}));
   };
   all.push_back(std::move(c));
 }
@@ -144,6 +154,15 @@ void cases(std::vector<OpCase>& all) {
   add_case(all, {16, 128, 64, false, 32}, DType::f16, 1, 1);
   add_case(all, {8, 64, 256, false, 8, false}, DType::f16, 1400, 1);
   add_case(all, {5, 48, 9, true, 1, false}, DType::f32, 90, 2);
+  for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0}) {
+    add_case(all, {4, 32, 12, false, 4, true, true}, type, 130, 3);
+  }
+  add_case(all, {2, 37, 21, false, 7, true, true}, DType::f32, 190, 1);
+  add_case(all, {5, 40, 30, true, 5, true, true}, DType::f16, 150, 2);
+  add_case(all, {1, 32, 200, false, 100, true, true}, DType::f16, 450, 1);
+  add_case(all, {3, 32, 256, false, 128, false, true}, DType::f16, 500, 2);
+  add_case(all, {64, 128, 64, false, 4, true, true}, DType::f16, 1400, 1);
+  add_case(all, {16, 128, 400, false, 4, true, true}, DType::f16, 1, 1);
 }
 
 }  // namespace

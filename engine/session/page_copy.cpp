@@ -50,13 +50,14 @@ Result<bool> copy_part(Engine::Impl& engine, const PageForm& form, KvCache::Sequ
   return there;
 }
 
-void clear_behind(const KvLayout& layout, size_t kind, int64_t used, std::span<std::byte> page) {
+void clear_behind(const KvLayout& layout, size_t kind, int64_t first, int64_t used,
+                  std::span<std::byte> page) {
   if (layout.kinds[kind].state) return;
-  // In each group of kPageTokens rows, clear all but the first `used` ones.
-  const auto clear = [&](int64_t begin, int64_t end, int64_t row) {
-    for (int64_t head = begin; head + row * kPageTokens <= end; head += row * kPageTokens) {
-      std::ranges::fill(page.subspan(static_cast<size_t>(head + row * used),
-                                     static_cast<size_t>(row * (kPageTokens - used))),
+  // In each group of `rows` rows, clear all but the first `kept` ones.
+  const auto clear = [&](int64_t begin, int64_t end, int64_t row, int64_t rows, int64_t kept) {
+    for (int64_t head = begin; head + row * rows <= end; head += row * rows) {
+      std::ranges::fill(page.subspan(static_cast<size_t>(head + row * kept),
+                                     static_cast<size_t>(row * (rows - kept))),
                         std::byte{0});
     }
   };
@@ -64,8 +65,11 @@ void clear_behind(const KvLayout& layout, size_t kind, int64_t used, std::span<s
   for (size_t i = layout.layers.size(); i-- > 0;) {
     const KvLayerLayout& layer = layout.layers[i];
     if (static_cast<size_t>(layer.kind) != kind) continue;
-    clear(layer.v_offset, end, layer.v_row);
-    clear(layer.k_offset, layer.v_offset, layer.k_element > 0 ? layer.k_element : layer.k_row);
+    const int64_t last = (first + used) / layer.tokens * layer.tokens - 1;  // that ends a block
+    const int64_t kept = last < first ? 0 : layer.row(last) + 1;
+    clear(layer.v_offset, end, layer.v_row, layer.rows, kept);
+    clear(layer.k_offset, layer.v_offset, layer.k_element > 0 ? layer.k_element : layer.k_row,
+          layer.rows, kept);
     end = layer.k_offset;
   }
 }

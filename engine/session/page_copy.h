@@ -38,7 +38,9 @@ Result<bool> copy_part(Engine::Impl& engine, const PageForm& form, KvCache::Sequ
                        int64_t length, std::span<const PagePlace> places,
                        std::span<std::byte> buffer, const CopyPage& copy);
 
-/// Zeroes the slots of a page behind the first `used` ones: what they hold may be another's.
-void clear_behind(const KvLayout& layout, size_t kind, int64_t used, std::span<std::byte> page);
+/// Zeroes what a page holds behind its first `used` slots: it may be another's. `first`: the page's
+/// first slot.
+void clear_behind(const KvLayout& layout, size_t kind, int64_t first, int64_t used,
+                  std::span<std::byte> page);
 
 }  // namespace infer

@@ -65,7 +65,9 @@ Result<std::optional<StateWriter>> write_state(Engine::Impl& engine, const std::
     for (const PagePlace& place : part) {
       const auto page = left.first(static_cast<size_t>(form.page_bytes(place.kind)));
       const int64_t used = header.cached - place.page * kPageTokens;
-      if (used < kPageTokens) clear_behind(form.layout(), place.kind, used, page);
+      if (used < kPageTokens) {
+        clear_behind(form.layout(), place.kind, place.page * kPageTokens, used, page);
+      }
       left = left.subspan(page.size());
     }
     return file.write(bytes);

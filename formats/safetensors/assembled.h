@@ -108,17 +108,18 @@ Result<std::vector<Assembled>> assemble_packed_hqq(PartTable& parts);
 /// to be rounded while they are used.
 Result<std::vector<Assembled>> assemble_packed_ternary(PartTable& parts);
 
-/// NVFP4 and MXFP4 of compressed-tensors and ModelOpt: for each W_packed, or W of bytes, with 8-bit
-/// scales a weight W of that type, and W's name with ".scale" for ".weight" where there is a scale
-/// of the whole tensor. To be called before the next two, whose weights have the same endings.
+/// NVFP4 and MXFP4 of compressed-tensors, ModelOpt and DeepSeek-V4: for each W_packed, or W of
+/// bytes, with 8-bit scales a weight W of that type, and W's name with ".scale" for ".weight" where
+/// there is a scale of the whole tensor. To be called before the next two, whose weights have the
+/// same endings.
 Result<std::vector<Assembled>> assemble_packed_fp4(PartTable& parts);
 
 /// Integers of 4 or 8 bits of compressed-tensors: for each W_packed a weight W of type Q4_0, or
 /// Q5_0 if it has zero points, or Q8_0; of F32 where these types cannot hold it.
 Result<std::vector<Assembled>> assemble_packed_rows(PartTable& parts);
 
-/// FP8 and I8 with scales: for each W of 8 bits with W_scale_inv, W_scale or SCB a weight W of type
-/// Q8_0, or of F32 if rows or groups of scales are not multiples of 32 weights.
+/// FP8 and I8 with scales: for each W of 8 bits with W_scale_inv, W_scale, SCB or, of FP8, scale a
+/// weight W of type Q8_0, or of F32 if rows or groups of scales are not multiples of 32 weights.
 Result<std::vector<Assembled>> assemble_scaled_bytes(PartTable& parts);
 
 }  // namespace infer::safetensors

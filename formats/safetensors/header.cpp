@@ -33,7 +33,7 @@ constexpr StoredType kTypes[] = {
     {"I32", 4, DType::i32, Widen::none},        {"U32", 4, DType::i32, Widen::none},
     {"I16", 2, DType::i16, Widen::none},        {"U16", 2, DType::i16, Widen::none},
     {"I8", 1, DType::i8, Widen::none},          {"U8", 1, DType::i8, Widen::none},
-    {"BOOL", 1, DType::i8, Widen::none},
+    {"BOOL", 1, DType::i8, Widen::none},        {"F8_E8M0", 1, DType::i8, Widen::none},
 };
 
 /// What the JSON says of a tensor.

@@ -1,6 +1,7 @@
 // 4-bit floats with a scale for each group of columns:
 //   value[n][k] = level[n][k]·scale[n][group of k]·(scale of the whole tensor)
-//   compressed-tensors: W_packed and W_scale; ModelOpt of NVIDIA: W and W_scale
+//   compressed-tensors: W_packed and W_scale; ModelOpt of NVIDIA: W and W_scale; DeepSeek-V4:
+//   W.weight and W.scale, MXFP4
 //     codes   U8 [N][K/2], the earlier column in the low nibble
 //     scales  NVFP4: F8_E4M3 [N][K/16]; MXFP4: U8 [N][K/32], powers of two
 //   of the whole tensor, NVFP4 only, F32 of one element: W_scale_2 of ModelOpt; W_global_scale of
@@ -141,6 +142,15 @@ Result<std::vector<Assembled>> assemble_packed_fp4(PartTable& parts) {
     std::string weight = entry.name;
     const bool packed = PartTable::ends(entry.name, "_packed", weight);
     const StoredTensor* scales = parts.find(weight + "_scale");
+    std::string base;
+    if (scales == nullptr && PartTable::ends(weight, ".weight", base)) {
+      scales = parts.find(base + ".scale");
+      if (scales != nullptr && scales->entry.widen == Widen::none &&
+          scales->entry.desc.type == DType::i8) {
+        INFER_CHECK_R(assemble(parts, place, weight, *scales, all));
+      }
+      continue;
+    }
     if (scales == nullptr) continue;
     // Numbers of 8 bits have scales of more bits.
     const bool floats = scales->entry.widen == Widen::f8_e4m3;

@@ -1,5 +1,6 @@
 #include "formats/safetensors/scale_grid.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "engine/core/checked.h"
@@ -65,6 +66,13 @@ Status read_floats(const StoredTensor& tensor, int64_t first, int64_t count,
                    std::vector<float>& out) {
   out.resize(static_cast<size_t>(count));
   if (tensor.entry.desc.type == DType::f32) return read_part(tensor, first, count, out.data());
+  if (tensor.entry.desc.type == DType::i8) {
+    std::vector<uint8_t> exponents(out.size());
+    INFER_CHECK(read_part(tensor, first, count, exponents.data()));
+    std::ranges::transform(exponents, out.begin(),
+                           [](uint8_t e) { return std::ldexp(1.0f, e - 127); });
+    return {};
+  }
   std::vector<uint16_t> halves(out.size());
   INFER_CHECK(read_part(tensor, first, count, halves.data()));
   const bool brain = tensor.entry.desc.type == DType::bf16;

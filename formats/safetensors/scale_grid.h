@@ -41,7 +41,8 @@ class ScaleGrid {
   int64_t down_ = 1;  ///< lines of a matrix
 };
 
-/// Float32 of stored numbers: F32, F16 or BF16.
+/// Float32 of stored numbers: F32, F16 or BF16, or bytes, which are exponents (E8M0: 2^(byte −
+/// 127)).
 Status read_floats(const StoredTensor& tensor, int64_t first, int64_t count,
                    std::vector<float>& out);
 

@@ -1,6 +1,7 @@
 // Weights of 8 bits with scales: value = code·scale.
 //   FP8, as DeepSeek and Qwen publish them: W in F8_E4M3 or F8_E5M2, W_scale_inv or W_scale with a
-//     scale for each rectangle of `weight_block_size`, for each row, or one
+//     scale for each rectangle of `weight_block_size`, for each row, or one; W.scale for W.weight
+//     with exponents (E8M0) as DeepSeek-V4
 //   LLM.int8 of bitsandbytes (Dettmers et al. 2022): W in I8, SCB beside it, 127 times a scale for
 //     each row
 //   compressed-tensors: W in I8 or F8_E4M3, W_scale for each group of columns, each row, or one
@@ -129,12 +130,16 @@ Result<const StoredTensor*> take_scales(PartTable& parts, const StoredTensor& co
   const auto typed = [&](const std::string& scales) {
     return parts.take(scales, {DType::f32, DType::bf16, DType::f16}, 0);
   };
+  const bool floats = codes.entry.widen != Widen::none;
   std::string base;
   const bool weight = PartTable::ends(name, ".weight", base);
   if (weight && codes.entry.widen == Widen::none && parts.take(base + ".SCB") != nullptr) {
     factor = 1.0f / 127;
     parts.take(base + ".weight_format");
     return typed(base + ".SCB");
+  }
+  if (weight && floats && parts.take(base + ".scale") != nullptr) {
+    return parts.take(base + ".scale", {DType::f32, DType::bf16, DType::f16, DType::i8}, 0);
   }
   for (const char* ending : {"_scale_inv", "_scale"}) {
     if (parts.take(name + ending) != nullptr) return typed(name + ending);

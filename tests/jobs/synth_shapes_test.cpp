@@ -68,6 +68,7 @@ const std::map<std::string, Published>& published() {
       {"kimi-linear-48b-a3b", {49120}},
       {"ling-3.0-flash", {124400}},
       {"minimax-text-01", {456000}},
+      {"deepseek-v4-flash", {284300}},
       {"bitnet-2b-4t", {2413}},
       {"minicpm-2b", {2725}},
       {"ling-mini-2.0", {16256}},

@@ -61,8 +61,9 @@ void run(const CpuCall& call) {
   for_each_row(call, k.desc, [&](int64_t h, int64_t r) {
     const int32_t slot = *call.inputs[2].row<int32_t>(0, r);
     const int32_t sequence = *call.inputs[3].row<int32_t>(0, r);
+    if (!at.ends_block(slot)) return;
     std::byte* page = call.pages[static_cast<size_t>(at.kind)].page(sequence, slot);
-    const int64_t token = h * kPageTokens + slot % kPageTokens;
+    const int64_t token = h * kPageTokens + at.row(slot);
     std::byte* keys = page + at.k_offset;
     if (at.k_element > 0) {
       store_across(call, k.row<float>(h, r),

@@ -55,6 +55,24 @@ void softmax(const VecOps& vec, float* x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) x[i] /= sum;
 }
 
+float sqrt_softplus(float x) {
+  const double size = std::fabs(static_cast<double>(x));
+  const double softplus =
+      std::max(static_cast<double>(x), 0.0) + portable::log1p(portable::exp(-size));
+  return static_cast<float>(std::sqrt(softplus));
+}
+
+/// The experts that a table has for a token: op::MoeRoute.
+void ids_of_token(const TensorRef& table, int32_t token, int64_t experts, int32_t* ids) {
+  const int64_t row = std::clamp<int64_t>(token, 0, table.desc.shape[1] - 1);
+  const auto* from = table.row<int32_t>(row, 0);
+  for (int64_t i = 0; i < table.desc.shape[0]; ++i) {
+    int64_t e = std::clamp<int64_t>(from[i], 0, experts - 1);
+    while (std::find(ids, ids + i, e) != ids + i) e = (e + 1) % experts;
+    ids[i] = static_cast<int32_t>(e);
+  }
+}
+
 /// The weight of an expert with logit `best` (op::MoeRoute::Gating::sparse_mixer). `scores`: of
 /// those chosen before it kOut.
 float sparse_weight(const float* logits, const float* scores, int64_t experts, float best,
@@ -86,14 +104,19 @@ void run(const CpuCall& call) {
       for (int64_t e = 0; e < experts; ++e)
         probs[e] = static_cast<float>(portable::sigmoid(probs[e]));
     }
+    if (p.gating == op::MoeRoute::Gating::sqrt_softplus) {
+      for (int64_t e = 0; e < experts; ++e) probs[e] = sqrt_softplus(probs[e]);
+    }
     for (int64_t e = 0; e < experts; ++e) {
       scores[e] = probs[e] + (bias.data == nullptr ? 0.0f : bias.row<float>(0, 0)[e]);
     }
     if (p.groups > 1) keep_best_groups(p, scores, experts, probs + experts);
     int32_t* ids = call.outputs[0].row<int32_t>(0, r);
     float* weights = call.outputs[1].row<float>(0, r);
+    const bool given = call.inputs[2].data != nullptr;
+    if (given) ids_of_token(call.inputs[2], *call.inputs[3].row<int32_t>(0, r), experts, ids);
     for (int32_t i = 0; i < p.used; ++i) {
-      const int64_t e = in_order ? i : best_of(scores, experts);
+      const int64_t e = given ? ids[i] : in_order ? i : best_of(scores, experts);
       weights[i] = p.gating == op::MoeRoute::Gating::sparse_mixer
                        ? sparse_weight(probs, scores, experts, probs[e], p.margin)
                        : probs[e];

@@ -127,9 +127,9 @@ class Selection {
   int64_t rows() const { return q_.desc.shape[2]; }
   int64_t slot(int64_t r) const { return *call_.inputs[2].row<int32_t>(0, r); }
   int64_t pages_of(int64_t r) const { return slot(r) / kPageTokens + 1; }
-  /// Slots of the output, at most.
-  int64_t most() const { return p_.count + p_.block - 1; }
-  bool sees_all(int64_t r) const { return slot(r) < most(); }
+  bool sees_all(int64_t r) const {
+    return p_.numbers ? (slot(r) + 1) / p_.block <= p_.most() : slot(r) < p_.most();
+  }
   uint64_t* part_of(int64_t r, int64_t thread) const {
     return reinterpret_cast<uint64_t*>(shared_ + r * sizes_.row_bytes(call_.threads())) +
            thread * (sizes_.count + 1);
@@ -148,7 +148,8 @@ class Selection {
       const bool across = at_.k_element > 0;  // keys then lie side by side, wanted or not
       const int64_t begin_at = across ? 0 : first;
       const int64_t step = across ? 1 : p_.block;
-      score(r, page, begin_at, step, (count - 1 - begin_at) / step + 1, load);
+      score(r, page, at_.row(start + begin_at), div_ceil<int64_t>(step, at_.tokens),
+            (count - 1 - begin_at) / step + 1, load);
       load = false;
       for (int64_t j = first; j < count; j += p_.block) {
         best.add(ranked(totals_[(j - begin_at) / step], start + j));
@@ -157,8 +158,8 @@ class Selection {
     return best.get();
   }
 
-  /// totals_ of `count` keys of a page, from `first` on in steps of `step`. `load`: the queries are
-  /// another row's so far.
+  /// totals_ of `count` keys of a page, from row `first` on in steps of `step`. `load`: the queries
+  /// are another row's so far.
   void score(int64_t r, int64_t page, int64_t first, int64_t step, int64_t count, bool load) const {
     const int32_t sequence = *call_.inputs[3].row<int32_t>(0, r);
     const CacheRows keys{
@@ -191,6 +192,7 @@ class Selection {
 
   void finish(int64_t r, std::span<const uint64_t> best) const {
     int32_t* const to = call_.outputs[0].row<int32_t>(0, r);
+    if (p_.numbers) return finish_numbers(r, best, to);
     int32_t* end = to;
     if (!sees_all(r)) {
       // The last slots of blocks, then in their places from behind all slots of each.
@@ -205,7 +207,19 @@ class Selection {
     const int64_t behind = sees_all(r) ? 0 : (slot(r) + 1) / p_.block * p_.block;
     const int64_t count = slot(r) + 1 - behind;
     std::iota(end, end + count, static_cast<int32_t>(behind));
-    std::fill(end + count, to + most(), -1);
+    std::fill(end + count, to + p_.most(), -1);
+  }
+
+  void finish_numbers(int64_t r, std::span<const uint64_t> best, int32_t* to) const {
+    int64_t count = std::ssize(best);
+    if (sees_all(r)) {
+      count = (slot(r) + 1) / p_.block;
+      std::iota(to, to + count, 0);
+    } else {
+      std::ranges::transform(best, to, [&](uint64_t one) { return slot_of(one) / p_.block; });
+      std::sort(to, to + count);
+    }
+    std::fill(to + count, to + p_.most(), -1);
   }
 
   const CpuCall& call_;

@@ -112,6 +112,29 @@ void decays(const float* step, const float* bias, float a, float bound, float* o
   store_part(out + i, of(load_part(step + i, n - i) + load_part(bias + i, n - i)), n - i);
 }
 
+void pool(float* run, int64_t pitch, const float* gate, const float* x, float* out, int64_t n) {
+  for (int64_t i = 0; i < n; i += kW) {
+    const int64_t left = n - i;
+    const auto load = [&](const float* p) {
+      return left < kW ? load_part(p + i, left) : F::load(p + i);
+    };
+    const auto store = [&](F value, float* p) {
+      left < kW ? store_part(p + i, value, left) : value.store(p + i);
+    };
+    const F exponent = load(gate);
+    const F before = load(run);
+    const F best = F::max(before, exponent);
+    const F keep = exp(before - best);
+    const F share = exp(exponent - best);
+    const F sum = fma(load(run + pitch), keep, share);
+    const F mix = fma(load(run + 2 * pitch), keep, share * load(x));
+    store(best, run);
+    store(sum, run + pitch);
+    store(mix, run + 2 * pitch);
+    if (out != nullptr) store(mix / sum, out);
+  }
+}
+
 F conv_sum(const ConvToken& t, int64_t i, F x, F bias, int64_t count) {
   const auto load = [&](const float* p) { return count < kW ? load_part(p, count) : F::load(p); };
   F sum = bias;
@@ -139,7 +162,7 @@ void conv(const ConvToken& t, int64_t channels) {
   store_part(t.keep + i, x, left);
 }
 
-constexpr RecurrentOps kRecurrentOps{clean<scan>, clean<conv>, clean<decays>};
+constexpr RecurrentOps kRecurrentOps{clean<scan>, clean<conv>, clean<decays>, clean<pool>};
 
 }  // namespace
 }  // namespace infer::cpu

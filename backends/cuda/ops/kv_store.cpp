@@ -25,7 +25,9 @@ void record(const NodeCall& call) {
                                        .offset = static_cast<uint32_t>(offset),
                                        .stride = static_cast<uint32_t>(stride),
                                        .across = across ? 1u : 0u,
-                                       .type = *cache_type(type)},
+                                       .type = *cache_type(type),
+                                       .tokens = static_cast<uint32_t>(at.tokens),
+                                       .unused = 0},
                          {div_ceil<int64_t>(units, kStoreThreads), x.dim(1), x.dim(2)},
                          kStoreThreads);
   };

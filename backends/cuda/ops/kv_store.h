@@ -21,8 +21,10 @@ struct KvStoreParams {
   uint32_t stride;  ///< bytes of a key or value
   uint32_t across;  ///< 1: keys are transposed (KvLayerLayout::k_element)
   uint32_t type;    ///< CacheType
+  uint32_t tokens;  ///< of a block that has one key (KvLayerShape)
+  uint32_t unused;
 };
-static_assert(sizeof(KvStoreParams) == 64);
+static_assert(sizeof(KvStoreParams) == 72);
 
 /// A thread computes an element of a query, or stores an element or a block of a key or value.
 /// Grid: all of a row, the heads of queries, keys and values one after another, `width` threads a

@@ -18,6 +18,7 @@ void record(const NodeCall& call) {
   const auto& p = call.params<op::MoeRoute>();
   const Operand& logits = call.inputs[0];
   const Operand& bias = call.inputs[1];
+  const Operand& table = call.inputs[2];
   const Operand& ids = call.outputs[0];
   const Operand& weights = call.outputs[1];
   const int64_t floats = 2 * logits.dim(0) + p.groups + p.used;
@@ -27,6 +28,8 @@ void record(const NodeCall& call) {
                                       .bias = bias.given() ? bias.address : 0,
                                       .ids = ids.address,
                                       .weights = weights.address,
+                                      .table = table.given() ? table.address : 0,
+                                      .tokens = table.given() ? call.inputs[3].address : 0,
                                       .rows = shape_of(ids).rows,
                                       .logits_stride = logits.stride(2),
                                       .ids_stride = ids.stride(2),
@@ -39,7 +42,9 @@ void record(const NodeCall& call) {
                                       .groups_used = static_cast<uint32_t>(p.groups_used),
                                       .group_best = static_cast<uint32_t>(p.group_best),
                                       .factor = p.scale,
-                                      .margin = p.margin},
+                                      .margin = p.margin,
+                                      .vocabulary = table.given() ? table.size(1) : 0,
+                                      .unused = 0},
                        {ids.dim(2), 1, 1}, kThreads, floats * int64_t{sizeof(float)});
 }
 

@@ -1,5 +1,6 @@
 #include "backends/cuda/ops/moe_route.h"
 
+#include "backends/cuda/device/curves.h"
 #include "backends/cuda/device/reduce.h"
 #include "backends/cuda/device/step.h"
 
@@ -24,6 +25,28 @@ INFER_DEVICE float sparse_weight(SharedPtr<float> logits, SharedPtr<float> score
   return 1.0f / sum;
 }
 
+/// The experts that the table has for a row's token, by one thread: op::MoeRoute.
+INFER_DEVICE void take_from_table(const MoeRouteParams& p, uint32_t row, SharedPtr<float> gates,
+                                  SharedPtr<float> chosen) {
+  const auto within = [](int32_t x, uint32_t count) {
+    const auto i = static_cast<uint32_t>(x < 0 ? 0 : x);
+    return i < count ? i : count - 1;
+  };
+  const uint32_t token = within(Global<const int32_t>(p.tokens)[row], p.vocabulary);
+  const Global<const int32_t> table(p.table + uint64_t{token} * p.used * 4);
+  const Global<int32_t> ids(p.ids + uint64_t{row} * p.ids_stride * 4);
+  for (uint32_t i = 0; i < p.used; ++i) {
+    uint32_t e = within(table[i], p.experts);
+    for (uint32_t j = 0; j < i; ++j) {
+      if (static_cast<uint32_t>(ids[j]) != e) continue;
+      e = e + 1 < p.experts ? e + 1 : 0;
+      j = static_cast<uint32_t>(-1);  // once more from the first
+    }
+    ids[i] = static_cast<int32_t>(e);
+    chosen[i] = gates[e];
+  }
+}
+
 // An expert's place is the number of those that come before it.
 INFER_KERNEL(moe_route, MoeRouteParams, kReduceThreads, 1) {
   const uint32_t row = block_x();
@@ -43,6 +66,7 @@ INFER_KERNEL(moe_route, MoeRouteParams, kReduceThreads, 1) {
     float gate = logits[e];
     if (p.gating == 0 || p.gating == 4) gate = exp_of(gate - most);
     if (p.gating == 1) gate = sigmoid_of(gate);
+    if (p.gating == 5) gate = root_of(softplus_of(gate));
     gates[e] = gate;
     sum = sum + gate;
   }
@@ -80,7 +104,8 @@ INFER_KERNEL(moe_route, MoeRouteParams, kReduceThreads, 1) {
     sync_block();
   }
 
-  for (uint32_t e = first; e < p.experts; e += kReduceThreads) {
+  if (p.table != 0 && first == 0) take_from_table(p, row, gates, chosen);
+  for (uint32_t e = first; e < p.experts && p.table == 0; e += kReduceThreads) {
     const float own = scores[e];
     uint32_t before = 0;
     for (uint32_t other = 0; other < p.experts; ++other) {

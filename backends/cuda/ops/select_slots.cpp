@@ -46,6 +46,8 @@ void record(const NodeCall& call) {
   params.count = static_cast<uint32_t>(p.count / p.block);
   params.room = static_cast<uint32_t>(room_of(params.count));
   params.block = static_cast<uint32_t>(p.block);
+  params.tokens = static_cast<uint32_t>(at.tokens);
+  params.numbers = p.numbers ? 1 : 0;
   call.recorder.launch("select_slots", params, {parts_of(y.dim(2), call.tuning), y.dim(2), 1},
                        kSelectThreads);
 }

@@ -151,7 +151,7 @@ INFER_DEVICE void add_runs(const SelectSlotsParams& p, uint32_t row, uint32_t la
     const uint32_t slot = (run * kPageTokens + own + 1) * p.block - 1;
     float part = 0;
     if (slot <= last) {
-      const uint32_t token = slot % kPageTokens;
+      const uint32_t token = slot % kPageTokens / p.tokens;
       const uint64_t keys = table.of(sequence, slot) + p.k_offset;
       const uint64_t key = p.across != 0 ? keys : keys + token * p.k_row;
       with_type(p.k_type, p.whole, [&](auto type) {
@@ -173,11 +173,12 @@ INFER_KERNEL(select_slots, SelectSlotsParams, kSelectThreads, 4) {
   if (row >= step_rows(p.step, gpu::kTokenRows)) return;
   const auto last = static_cast<uint32_t>(Global<const int32_t>(p.slots)[row]);
   const Global<int32_t> y(p.y + uint64_t{row} * p.y_stride * 4);
-  const uint32_t most = p.count * p.block + p.block - 1;
-  if (last < most) {  // it sees all
+  const uint32_t most = p.numbers != 0 ? p.count : p.count * p.block + p.block - 1;
+  const uint32_t seen = p.numbers != 0 ? (last + 1) / p.block : last + 1;
+  if (seen <= most) {  // it sees all
     if (block_x() > 0) return;
     for (uint32_t i = thread(); i < most; i += kSelectThreads) {
-      y[i] = i <= last ? static_cast<int32_t>(i) : -1;
+      y[i] = i < seen ? static_cast<int32_t>(i) : -1;
     }
     return;
   }
@@ -207,6 +208,12 @@ INFER_KERNEL(select_slots, SelectSlotsParams, kSelectThreads, 4) {
       }
     }
     best.trim();
+  }
+  if (p.numbers != 0) {
+    for (uint32_t i = thread(); i < most; i += kSelectThreads) {
+      y[i] = static_cast<int32_t>(~static_cast<uint32_t>(best[i]) / p.block);
+    }
+    return;
   }
   const uint32_t tail = (last + 1) / p.block * p.block;
   for (uint32_t i = thread(); i < most; i += kSelectThreads) {

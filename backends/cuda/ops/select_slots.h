@@ -34,8 +34,10 @@ struct SelectSlotsParams {
   uint32_t whole;            ///< 1: four elements of a key can be loaded at once
   uint32_t count, room;      ///< of keys
   uint32_t block;            ///< slots that a key stands for
+  uint32_t tokens;           ///< slots of a page that have one key: `block`, or 1
+  uint32_t numbers;          ///< 1: blocks are numbered in place of slots
   uint32_t unused;
 };
-static_assert(sizeof(SelectSlotsParams) == 128);
+static_assert(sizeof(SelectSlotsParams) == 136);
 
 }  // namespace infer::cuda

@@ -6,7 +6,8 @@
 layout(buffer_reference, scalar, buffer_reference_align = 8) coherent buffer Numbers { uint64_t v[]; };
 
 const uint kBufferBytes = (1 + kRoom) * 8;
-const uint kMost = kCount * kBlock + kBlock - 1;  // slots of a row
+// Slots of a row, or blocks.
+const uint kMost = kNumbers != 0 ? kCount : kCount * kBlock + kBlock - 1;
 const uint kBins = 256;
 
 shared uint bins[kBins];
@@ -16,6 +17,10 @@ shared uint votes[2];
 Numbers best;  // the first number is best.v[1]
 uint best_size;
 uint64_t best_least;
+
+// Slots, or blocks, up to the row's own, and whether it gets all of them.
+uint seen_by(uint last) { return kNumbers != 0 ? (last + 1) / kBlock : last + 1; }
+bool sees_all(uint last) { return seen_by(last) <= kMost; }
 
 void start_best(uint64_t buffer_address) {
   best = Numbers(buffer_address);
@@ -93,10 +98,16 @@ uint64_t ranked(float score, uint slot) {
 }
 
 // Writes the slots of the blocks whose last ones were added, at `to`, ascending, then those behind
-// the last whole block up to `last`, then −1 up to kMost.
+// the last whole block up to `last`, then −1 up to kMost; or the numbers of the blocks.
 void write_best(I32 y, uint to, uint last) {
   trim_best();
   sync_best();
+  if (kNumbers != 0) {
+    for (uint i = gl_LocalInvocationIndex; i < kMost; i += kLanes) {
+      y.v[to + i] = int(~unpackUint2x32(best.v[1 + i]).x / kBlock);
+    }
+    return;
+  }
   const uint tail = (last + 1) / kBlock * kBlock;
   for (uint i = gl_LocalInvocationIndex; i < kMost; i += kLanes) {
     int slot = -1;

@@ -15,6 +15,7 @@ layout(push_constant, scalar) uniform Push {
   uint offset;   // of the layer in a page, in bytes
   uint stride;   // bytes of a key or value
   uint element;  // bytes of an element of what lies across, or 0
+  uint tokens;   // slots of a block that has one key
 };
 
 // An element an invocation, or a block of a quantised type.
@@ -25,12 +26,13 @@ void main() {
   const uint r = gl_WorkGroupID.z;
   if (r >= step.rows[0] || i * block >= dim) return;
   const uint slot = uint(slots.v[r]);
+  if ((slot + 1) % tokens != 0) return;
   const uint64_t page = page_of(step.kinds[kind], uint(sequences.v[r]), slot) + offset;
   const uint from = at(x_strides, head, r) + i * block;
   float values[32];
   [[unroll]] for (uint j = 0; j < 32; ++j) values[j] = j < block ? x.v[from + j] : 0.0;
   if (element == 0) {
-    store_unit(kCacheType, values, page + (head * kPageTokens + slot % kPageTokens) * stride, i);
+    store_unit(kCacheType, values, page + (head * kPageTokens + slot % kPageTokens / tokens) * stride, i);
   } else {
     store_unit(kCacheType, values, page + head * kPageTokens * stride,
                i * kPageTokens + slot % kPageTokens);

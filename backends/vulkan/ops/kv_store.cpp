@@ -12,6 +12,7 @@ struct Push {
   uint32_t offset;
   uint32_t stride;
   uint32_t element;
+  uint32_t tokens;
 };
 
 void record(const NodeCall& call) {
@@ -31,7 +32,8 @@ void record(const NodeCall& call) {
                                 .kind = static_cast<uint32_t>(at.kind),
                                 .offset = static_cast<uint32_t>(offset),
                                 .stride = static_cast<uint32_t>(stride),
-                                .element = static_cast<uint32_t>(element)},
+                                .element = static_cast<uint32_t>(element),
+                                .tokens = static_cast<uint32_t>(at.tokens)},
                            {div_ceil<int64_t>(units, 64), x.dim(1), x.dim(2)});
   };
   const KvGeometry& kv = call.graph.kv();

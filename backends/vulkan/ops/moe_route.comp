@@ -12,10 +12,12 @@ layout(push_constant, scalar) uniform Push {
   F32 logits, bias;
   I32 ids;
   F32 weights;
+  I32 table, tokens;
   uint rows;
   uint logits_stride, ids_stride, weights_stride;
   uint normalise, groups_used, group_best;
   float factor, margin;
+  uint vocabulary;
 };
 
 #define kNone uintBitsToFloat(0xff800000u)
@@ -40,6 +42,21 @@ float sparse_weight(uint chosen_one) {
   return 1.0 / sum;
 }
 
+// The experts that the table has for a row's token, by one invocation: op::MoeRoute.
+void take_from_table(uint row) {
+  const uint token = uint(clamp(tokens.v[row], 0, int(vocabulary) - 1));
+  for (uint i = 0; i < kUsed; ++i) {
+    int e = clamp(table.v[token * kUsed + i], 0, int(kExperts) - 1);
+    for (uint j = 0; j < i; ++j) {
+      if (ids.v[row * ids_stride + j] != e) continue;
+      e = e + 1 < int(kExperts) ? e + 1 : 0;
+      j = 0xffffffffu;  // once more from the first
+    }
+    ids.v[row * ids_stride + i] = e;
+    chosen[i] = probabilities[e];
+  }
+}
+
 void main() {
   const uint row = gl_WorkGroupID.x;
   if (row >= step.rows[rows]) return;
@@ -54,6 +71,7 @@ void main() {
     float p = logits.v[from + e];
     if (kGating == 0 || kGating == 4) p = exp_of(p - most);
     if (kGating == 1) p = sigmoid_of(p);
+    if (kGating == 5) p = sqrt(softplus_of(p));
     probabilities[e] = p;
     sum += p;
   }
@@ -88,7 +106,8 @@ void main() {
     barrier();
   }
 
-  for (uint e = lane; e < kExperts; e += kLanes) {
+  if (kTable != 0 && lane == 0) take_from_table(row);
+  for (uint e = lane; e < kExperts && kTable == 0; e += kLanes) {
     uint place = 0;
     for (uint other = 0; other < kExperts; ++other) {
       if (other != e && before(scores[other], other, scores[e], e)) ++place;

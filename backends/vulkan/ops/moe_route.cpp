@@ -4,11 +4,12 @@ namespace infer::vulkan {
 namespace {
 
 struct Push {
-  VkDeviceAddress step, logits, bias, ids, weights;
+  VkDeviceAddress step, logits, bias, ids, weights, table, tokens;
   uint32_t rows;
   uint32_t logits_stride, ids_stride, weights_stride;
   uint32_t normalise, groups_used, group_best;
   float factor, margin;
+  uint32_t vocabulary;
 };
 
 /// What fits into shared memory on every device beside the rest.
@@ -25,19 +26,23 @@ void record(const NodeCall& call) {
   const auto& p = call.params<op::MoeRoute>();
   const Operand& logits = call.inputs[0];
   const Operand& bias = call.inputs[1];
+  const Operand& table = call.inputs[2];
   const Operand& ids = call.outputs[0];
   const Operand& weights = call.outputs[1];
   const MoeRouteConstants constants{.experts = logits.size(0),
                                     .groups = static_cast<uint32_t>(p.groups),
                                     .gating = static_cast<uint32_t>(p.gating),
                                     .biased = bias.given() ? 1u : 0u,
-                                    .used = static_cast<uint32_t>(p.used)};
+                                    .used = static_cast<uint32_t>(p.used),
+                                    .table = table.given() ? 1u : 0u};
   call.recorder.dispatch("moe_route", constants,
                          Push{.step = call.step,
                               .logits = logits.address,
                               .bias = bias.address,
                               .ids = ids.address,
                               .weights = weights.address,
+                              .table = table.address,
+                              .tokens = call.inputs[3].address,
                               .rows = shape_of(ids).rows,
                               .logits_stride = logits.stride(2),
                               .ids_stride = ids.stride(2),
@@ -46,7 +51,8 @@ void record(const NodeCall& call) {
                               .groups_used = static_cast<uint32_t>(p.groups_used),
                               .group_best = static_cast<uint32_t>(p.group_best),
                               .factor = p.scale,
-                              .margin = p.margin},
+                              .margin = p.margin,
+                              .vocabulary = table.given() ? table.size(1) : 0},
                          {ids.dim(2), 1, 1});
 }
 

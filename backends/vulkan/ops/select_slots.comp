@@ -65,9 +65,10 @@ void main() {
   const uint r = gl_WorkGroupID.y;
   if (r >= step.rows[0]) return;
   const uint last = uint(slots.v[r]);
-  if (last < kMost) {  // it sees all
+  if (sees_all(last)) {
+    const uint seen = seen_by(last);
     for (uint i = lane; i < kMost && part == 0; i += kLanes) {
-      y.v[r * y_stride + i] = i <= last ? int(i) : -1;
+      y.v[r * y_stride + i] = i < seen ? int(i) : -1;
     }
     return;
   }
@@ -79,7 +80,7 @@ void main() {
     const uint slot = (run * kLanes + lane + 1) * kBlock - 1;
     uint64_t number = 0;
     if (slot <= last) {
-      const uint token = slot % kPageTokens;
+      const uint token = slot % kPageTokens / kTokens;
       const uint64_t keys = page_of(step.kinds[kind], sequence, slot) + k_offset;
       number = ranked(score(kAcross != 0 ? keys : keys + token * k_row, token, r), slot);
     }

@@ -50,7 +50,9 @@ void record(const NodeCall& call) {
       .room = static_cast<uint32_t>(room_of(count)),
       .parts = static_cast<uint32_t>(parts),
       .block = static_cast<uint32_t>(p.block),
-      .weighted = weights.given() ? 1u : 0u};
+      .weighted = weights.given() ? 1u : 0u,
+      .tokens = static_cast<uint32_t>(at.tokens),
+      .numbers = p.numbers ? 1u : 0u};
   call.recorder.dispatch("select_slots", constants,
                          Push{.step = call.step,
                               .q = q.address,

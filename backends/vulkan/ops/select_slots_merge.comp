@@ -20,7 +20,7 @@ void main() {
   const uint r = gl_WorkGroupID.x;
   if (r >= step.rows[0]) return;
   const uint last = uint(slots.v[r]);
-  if (last < kMost) return;  // it sees all
+  if (sees_all(last)) return;
   start_best(buffers + uint64_t(r) * kBufferBytes);
   for (uint part = 0; part < kParts; ++part) {
     Numbers from = Numbers(parts + uint64_t(r * kParts + part) * kBufferBytes);

@@ -56,6 +56,21 @@ HUNYUAN4 = LATENT | {"q_lora_rank": 14, "index_topk": 9, "index_head_dim": 16, "
                      "indexer_types": ["full", "shared", "full"], "hc_mult": 3, "swiglu_limit": 0.5,
                      "max_position_embeddings": 256}
 
+# A window and a choice smaller than the text, blocks of two kinds.
+DEEPSEEK4 = {"hidden_size": 28, "moe_intermediate_size": 14, "num_hidden_layers": 4,
+             "num_attention_heads": 4, "head_dim": 16, "partial_rotary_factor": 0.375,
+             "q_lora_rank": 14, "o_groups": 2, "o_lora_rank": 10, "n_routed_experts": 6,
+             "num_experts_per_tok": 2, "index_n_heads": 7, "index_head_dim": 12, "index_topk": 3,
+             "hc_mult": 3, "hc_sinkhorn_iters": 5, "swiglu_limit": 0.7, "sliding_window": 7,
+             "max_position_embeddings": 256,
+             "layer_types": ["sliding_attention", "compressed_sparse_attention",
+                             "heavily_compressed_attention", "compressed_sparse_attention"],
+             "compress_rates": {"compressed_sparse_attention": 4,
+                                "heavily_compressed_attention": 6},
+             "mlp_layer_types": ["hash_moe", "hash_moe", "moe", "moe"],
+             "rope_parameters": {**YARN, "factor": 4.0, "beta_fast": 8.0,
+                                 "original_max_position_embeddings": 64}}
+
 # name → (configuration class, architecture's name in GGUF, arguments)
 MODELS = {
     "llama-yarn": ("LlamaConfig", "llama", DENSE | {"rope_parameters": {
@@ -305,6 +320,7 @@ CHECKPOINTS = {
         "swiglu_limit": 50.0, "n_shared_experts": 2, "hc_magnitude": 1.3, "hc_eps": 1e-2,
         "index_topk": 48,
         "indexer_types": ["full"] * 3, "mlp_layer_types": ["dense", "dense", "sparse"]}),
+    "deepseek-v4": ("DeepseekV4Config", "deepseek4", DEEPSEEK4),
     "dots3note": ("Dots3NoteTextConfig", "dots3note", LATENT | {
         "num_hidden_layers": 4, "q_lora_rank": 14, "head_dim": 18, "n_shared_experts": 2,
         "shared_experts_intermediate_size": 10, "index_topk": 9, "index_head_dim": 16,
@@ -372,6 +388,9 @@ def random_model(name, **changes):
     generator = torch.Generator().manual_seed(len(name))
     with torch.no_grad():
         for key, tensor in model.state_dict().items():
+            if key.endswith("tid2eid"):  # experts by token
+                order = torch.rand(len(tensor), arguments["n_routed_experts"], generator=generator)
+                tensor.copy_(order.argsort()[:, :tensor.shape[1]])
             if is_constant(key, tensor):
                 continue
             value = torch.randn(tensor.shape, generator=generator, dtype=torch.float32)

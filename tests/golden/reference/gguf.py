@@ -1,4 +1,5 @@
-"""A small GGUF v3 reader and writer for the reference models: F32, F16, BF16, MXFP4, I64 and (only read) Q8_0.
+"""A small GGUF v3 reader and writer for the reference models: F32, F16, BF16, MXFP4, I32, I64 and (only
+read) Q8_0.
 
 Arrays have numpy's order of dimensions, the reverse of the file's: a weight [k, n] is (n, k) here.
 """
@@ -11,7 +12,7 @@ U8, I8, U16, I16, U32, I32, F32, BOOL, STRING, ARRAY, U64, I64, F64 = range(13)
 SCALARS = {U8: "B", I8: "b", U16: "H", I16: "h", U32: "I", I32: "i", F32: "f", BOOL: "?",
            U64: "Q", I64: "q", F64: "d"}
 ALIGNMENT = 32
-TENSOR_F32, TENSOR_F16, TENSOR_Q8_0, TENSOR_I64, TENSOR_BF16, TENSOR_MXFP4 = 0, 1, 8, 27, 30, 39
+TENSOR_F32, TENSOR_F16, TENSOR_Q8_0, TENSOR_I32, TENSOR_I64, TENSOR_BF16, TENSOR_MXFP4 = 0, 1, 8, 26, 27, 30, 39
 
 # FP4 E2M1 by code (OCP Microscaling Formats 1.0, section 5.3.3).
 E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
@@ -79,6 +80,8 @@ def _tensor(tensor):
         return TENSOR_BF16, tensor.halves.tobytes()
     if tensor.dtype == np.float16:
         return TENSOR_F16, tensor.astype("<f2").tobytes()
+    if tensor.dtype == np.int32:
+        return TENSOR_I32, tensor.astype("<i4").tobytes()
     if tensor.dtype == np.int64:
         return TENSOR_I64, tensor.astype("<i8").tobytes()
     return TENSOR_F32, np.asarray(tensor, "<f4").tobytes()
@@ -86,7 +89,7 @@ def _tensor(tensor):
 
 def write(path, metadata, tensors):
     """metadata: key → bool, int, float, str or a list of one of these. tensors: name → an array
-    (float16 is written as F16, int64 as I64, all else as F32), Bf16 or Mxfp4."""
+    (float16 is written as F16, int32 and int64 as I32 and I64, all else as F32), Bf16 or Mxfp4."""
     out = bytearray(struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(metadata)))
     for key, value in metadata.items():
         kind = _type_of(value)
@@ -177,7 +180,7 @@ def change_metadata(path, to, changes):
 
 
 def read(path):
-    """(metadata, tensors as float64 or int64). Raises KeyError on a tensor of another type."""
+    """(metadata, tensors as float64, int32 or int64). Raises KeyError on a tensor of another type."""
     with open(path, "rb") as file:
         cursor = _Cursor(file.read())
     _, _, tensor_count, key_count = cursor.take("4sIQQ")
@@ -207,7 +210,8 @@ def read(path):
             halves = np.frombuffer(cursor.data, "<u2", count, at)
             tensors[name] = Bf16.values(halves).reshape(shape)
         else:
-            dtype = {TENSOR_F32: "<f4", TENSOR_F16: "<f2", TENSOR_I64: "<i8"}[kind]
+            dtype = {TENSOR_F32: "<f4", TENSOR_F16: "<f2", TENSOR_I32: "<i4",
+                     TENSOR_I64: "<i8"}[kind]
             flat = np.frombuffer(cursor.data, dtype, count, at).reshape(shape)
-            tensors[name] = flat if kind == TENSOR_I64 else flat.astype(np.float64)
+            tensors[name] = flat if kind in (TENSOR_I32, TENSOR_I64) else flat.astype(np.float64)
     return metadata, tensors

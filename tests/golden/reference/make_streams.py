@@ -1,5 +1,7 @@
 """Tiny models of latent attention that came after DeepSeek's, for make_golden.py."""
 
+import numpy as np
+
 from .builder import Builder
 from .make_experts import shared_experts
 from .make_recurrent import latent_attention, latent_keys
@@ -49,6 +51,67 @@ def hy_v4(name):
         else:
             shared_experts(m, layer, 6, 14, 2)
     hyper_connection(m, "output_hc", streams, 1)
+    return m
+
+
+def deepseek4(name):
+    """Plain layers, blocks that overlap and are chosen, others that are all seen, and some longer than
+    a page of the cache."""
+    arch, streams, rank, groups, used = "deepseek4", 3, 14, 2, 2
+    ratios = [0, 4, 6, 70, 4]
+    m = Builder(name, arch, 30, len(ratios), 4, 1, 16, rope__dimension_count=6,
+                rope__freq_base=5000.0, rope__scaling__type="yarn", rope__scaling__factor=4.0,
+                rope__scaling__original_context_length=64, rope__scaling__yarn_beta_fast=8.0,
+                rope__scaling__yarn_beta_slow=1.0, attention__compress_rope_freq_base=20000.0,
+                attention__q_lora_rank=rank, attention__sliding_window=7,
+                attention__output_group_count=groups, attention__output_lora_rank=10,
+                attention__compress_ratios=ratios, attention__indexer__head_count=7,
+                attention__indexer__key_length=11, attention__indexer__top_k=3,
+                hyper_connection__count=streams, hyper_connection__sinkhorn_iterations=4,
+                hyper_connection__epsilon=1e-3, hash_layer_count=2, expert_count=6,
+                expert_used_count=used, expert_shared_count=1, expert_feed_forward_length=14,
+                expert_gating_func=4, expert_weights_norm=True, expert_weights_scale=1.7,
+                swiglu_clamp_exp=[0.5] * len(ratios), swiglu_clamp_shexp=[0.6] * len(ratios))
+    width, head = m.width, m.head_dim
+    m.embedding()
+
+    def compressor(prefix, dim, block):
+        for part in ("kv", "gate"):
+            m.matrix(prefix + part, dim, width, gain=1.5)
+        m.tensors[prefix + "ape.weight"] = m.rng.normal(0, 1, (block, dim))
+
+    for layer, block in enumerate(ratios):
+        b = f"blk.{layer}."
+        for part in ("attn", "ffn"):
+            m.matrix(f"{b}hc_{part}_fn", streams * (streams + 2), streams * width, gain=1.5)
+            m.tensors[f"{b}hc_{part}_base.weight"] = m.rng.normal(0, 0.7, streams * (streams + 2))
+            m.tensors[f"{b}hc_{part}_scale.weight"] = m.rng.uniform(0.4, 1.3, 3)
+        m.norm(b + "attn_norm", width)
+        m.matrix(b + "attn_q_a", rank, width)
+        m.norm(b + "attn_q_a_norm", rank)
+        m.matrix(b + "attn_q_b", m.heads * head, rank)
+        m.matrix(b + "attn_kv", head, width)
+        m.norm(b + "attn_kv_norm", head)
+        m.tensors[b + "attn_sinks.weight"] = m.rng.normal(0, 1, m.heads)
+        m.matrix(b + "attn_output_a", groups * 10, m.heads * head // groups)
+        m.matrix(b + "attn_output_b", width, groups * 10, gain=2.0)
+        if block:
+            indexed = block == 4
+            compressor(b + "attn_compressor_", 2 * head if indexed else head, block)
+            m.norm(b + "attn_compressor_norm", head)
+            if indexed:
+                compressor(b + "indexer_compressor_", 22, block)
+                m.norm(b + "indexer_compressor_norm", 11)
+                m.matrix(b + "indexer.attn_q_b", 7 * 11, rank, gain=1.5)
+                m.matrix(b + "indexer.proj", 7, width, gain=1.5)
+        shared_experts(m, layer, 6, 14, 1)
+        if layer < 2:
+            del m.tensors[b + "exp_probs_b.bias"]
+            ids = [m.rng.permutation(6)[:used] for _ in range(72)]
+            m.tensors[b + "ffn_gate_tid2eid.weight"] = np.array(ids, np.int32)
+    for part, size in (("base", streams), ("scale", 1)):
+        m.tensors[f"output_hc_{part}.weight"] = m.rng.normal(0.5, 0.5, size)
+    m.matrix("output_hc_fn", streams, streams * width, gain=1.5)
     return m
 
 

@@ -1,0 +1,43 @@
+// Attention over a window of slots and blocks of slots: a block computes some heads of a row.
+#pragma once
+
+#include <cstdint>
+
+#include "backends/gpu/push.h"
+
+namespace infer::cuda {
+
+inline constexpr int kPooledThreads = 128;
+/// Elements of a value, at most: a thread has four.
+inline constexpr uint32_t kMostPooledValue = 4 * kPooledThreads;
+/// Heads of a block, in steps of few rows and of many.
+inline constexpr uint32_t kFewPooledHeads = 2;
+inline constexpr uint32_t kManyPooledHeads = 8;
+
+/// Keys and values of one of the two layers in a page.
+struct PooledLayer {
+  uint32_t kind;                              ///< of pages
+  uint32_t k_offset, v_offset, k_row, v_row;  ///< bytes
+  uint32_t k_element;                         ///< bytes of an element of transposed keys, or 0
+  uint32_t tokens;                            ///< slots of a block that has one key
+  uint32_t unused;
+};
+
+/// Grid: blocks of heads, rows. Dynamic shared memory: the queries, floats [k_dim, heads].
+struct PooledAttentionParams {
+  uint64_t step, q, slots, sequences, y;
+  uint64_t sinks;   ///< 0: none
+  uint64_t chosen;  ///< 0: all blocks are seen
+  gpu::StridePush q_strides, y_strides;
+  PooledLayer layers[2];  ///< of slots, of blocks
+  uint32_t heads, k_dim, v_dim;
+  uint32_t k_type, v_type;            ///< CacheType
+  uint32_t keys_whole, values_whole;  ///< 1: four elements can be loaded at once
+  uint32_t window;
+  uint32_t chosen_stride, chosen_count;
+  float scale;
+  uint32_t unused;
+};
+static_assert(sizeof(PooledAttentionParams) == 184);
+
+}  // namespace infer::cuda

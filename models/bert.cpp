@@ -3,6 +3,7 @@
 // BERT (Devlin et al. 2018) and RoBERTa (Liu et al. 2019) have learned positions and GELU; Nomic
 // (Nussbaum et al. 2024) RoPE and SwiGLU, or experts in every few layers; Jina 2 (Günther et al.
 // 2023) ALiBi and GEGLU; Jina 3 (Sturua et al. 2024) RoPE and GELU.
+#include "engine/graph/alibi.h"
 #include "engine/model/blocks.h"
 #include "engine/model/checkpoint.h"
 #include "engine/model/hparams.h"
@@ -89,7 +90,8 @@ class Bert : public Model {
       k = m.rope(k, op::Rope::Style::half_split);
     }
     const float scale = 1.0f / std::sqrt(static_cast<float>(params_.head_dim));
-    const ValueId mixed = m.text_attention(q, k, v, {.scale = scale, .alibi = alibi_});
+    const ValueId mixed =
+        m.text_attention(q, k, v, {.scale = scale, .alibi = alibi_ ? kUsualAlibi : 0.0f});
     return m.linear(mixed, block_name(layer, "attn_output"), params_.embedding);
   }
 

@@ -2,6 +2,7 @@
 // half-split RoPE over a part of the head, biases everywhere, GELU without a gate. Black et al.
 // 2022; Biderman et al. 2023.
 #include "engine/model/checkpoint.h"
+#include "engine/model/checkpoint_qkv.h"
 #include "engine/model/decoder.h"
 
 namespace infer {
@@ -26,26 +27,6 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   return DecoderModel::finish(std::make_unique<GptNeox>(r), r);
 }
 
-/// In checkpoints the rows are by head: its queries, keys and values.
-void map_qkv(CheckpointMap& m, int64_t width) {
-  const int64_t heads = m.head_count();
-  const int64_t head = width / heads;
-  for (int64_t i = 0; i < m.layer_count() && m.tensors.ok(); ++i) {
-    const std::string from = layer_name(i, "attention.query_key_value");
-    const std::string to = block_name(i, "attn_qkv");
-    const auto parts = [](const TensorView& all, size_t axis) {
-      return std::vector{all.sliced(axis, 0, 1), all.sliced(axis, 1, 1), all.sliced(axis, 2, 1)};
-    };
-    const TensorView rows = m.tensors.view(from + ".weight", {width, head, 3, heads});
-    if (!m.tensors.ok()) return;
-    m.tensors.put_parts(to + ".weight", parts(rows, 2), {width, 3 * width});
-    if (!m.tensors.has(from + ".bias")) continue;
-    const TensorView bias = m.tensors.view(from + ".bias", {head, 3, heads});
-    if (!m.tensors.ok()) return;
-    m.tensors.put_parts(to + ".bias", parts(bias, 1), {3 * width});
-  }
-}
-
 void map(CheckpointMap& m) {
   m.config.assume("hidden_act", std::string("gelu"));
   m.config.assume("partial_rotary_factor", m.config.get_float("rotary_pct", 0.25));
@@ -56,7 +37,6 @@ void map(CheckpointMap& m) {
            .table = "embed_in.weight"});
   m.keys.set_bool("use_parallel_residual", m.config.get_bool("use_parallel_residual", true));
   const int64_t width = m.config.need_int("hidden_size", 1, 1 << 20);
-  m.config.require(width % m.head_count() == 0, "a hidden_size that heads do not divide");
   m.tensors.also_named("embed_in.", "embed_tokens.");
   m.tensors.also_named("embed_out.", "lm_head.");
   m.tensors.also_named("final_layer_norm.", "norm.");
@@ -67,7 +47,7 @@ void map(CheckpointMap& m) {
             {"attention.dense", "attn_output"},
             {"mlp.dense_h_to_4h", "ffn_up"},
             {"mlp.dense_4h_to_h", "ffn_down"}});
-  map_qkv(m, width);
+  map_grouped_qkv(m, "attention.query_key_value", width, m.head_count());
   for (int64_t i = 0; i < m.layer_count(); ++i) {  // older files store what the code computes
     for (const char* part : {"attention.bias", "attention.masked_bias"}) {
       m.tensors.ignore(layer_name(i, part));

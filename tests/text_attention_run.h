@@ -27,8 +27,8 @@ constexpr TextHeads kTextHeads[] = {
     {"72 of 80", 1, 1, 72, 72, {.scale = 0.12f}},
     {"128, causal, sinks", 2, 1, 128, 128, {.scale = 0.09f, .after = 0}, true},
     {"values of 100, window", 2, 2, 24, 100, {.scale = 0.2f, .before = 20, .after = 9}},
-    {"alibi", 3, 3, 32, 32, {.scale = 0.18f, .alibi = true}},
-    {"alibi, softcap", 2, 2, 32, 32, {.scale = 0.5f, .softcap = 2.0f, .alibi = true}},
+    {"alibi", 3, 3, 32, 32, {.scale = 0.18f, .alibi = 8.0f}},
+    {"alibi, softcap", 2, 2, 32, 32, {.scale = 0.5f, .softcap = 2.0f, .alibi = 8.0f}},
     {"chunks", 2, 1, 16, 16, {.scale = 0.3f, .after = 0, .chunk = 70}},
     {"256, window", 2, 1, 256, 256, {.scale = 0.06f, .before = 33, .after = 33}},
 };

@@ -62,7 +62,7 @@ BLOCKS = [
     (r"tile_\w+_few(_glu)?", 128, 4),
     (r"tile_\w+", 512, 1),
     (r"attention_(chosen_)?\d+_\d+", 128, 3),
-    (r"select_slots", 128, 4),
+    (r"select_slots(_by_head)?", 128, 4),
     (r"scan_(by_channel_)?64", 256, 2),
     (r"scan_(by_channel_)?\d+", 256, 1),
     (r"text_attention_tile_halves_\d+", 256, 4),
@@ -95,7 +95,7 @@ def attention_tiles():
     ops = ROOT / "backends/cuda/ops"
     cached = re.findall(r"\bTILE\((\d+), (\d+), (\d+)\)", (ops / "attention.h").read_text(encoding="utf-8"))
     texts = re.findall(r"\bTILE\((\d+), (\d+)\)", (ops / "text_attention.h").read_text(encoding="utf-8"))
-    return ([(f"attention_tile_{key}_{value}", 128, int(blocks)) for key, value, blocks in cached]
+    return ([(f"attention_tile(_biased)?_{key}_{value}", 128, int(blocks)) for key, value, blocks in cached]
             + [(f"text_attention_tile_{size}", 128, int(blocks)) for size, blocks in texts])
 
 

@@ -105,7 +105,8 @@ void fill_ids(Json& variables) {
   }
 }
 
-/// Granite and DeepSeek say "thinking", Cohere says "reasoning", Seed counts what may be thought.
+/// Granite and DeepSeek say "thinking", Cohere says "reasoning", MiniMax has a word for either,
+/// Seed counts what may be thought.
 void fill_thinking(Json& variables) {
   constexpr std::array kNames = {"enable_thinking", "thinking", "reasoning"};
   for (const char* given : kNames) {
@@ -114,6 +115,9 @@ void fill_thinking(Json& variables) {
     const bool thinks = found->get<bool>();
     for (const char* name : kNames) {
       if (!variables.contains(name)) variables[name] = thinks;
+    }
+    if (!variables.contains("thinking_mode")) {
+      variables["thinking_mode"] = thinks ? "enabled" : "disabled";
     }
     if (!thinks && !variables.contains("thinking_budget")) variables["thinking_budget"] = 0;
     return;

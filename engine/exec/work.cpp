@@ -81,7 +81,8 @@ void add_chosen(const Graph& graph, const Node& node, const StepShape& step, Wor
   double met = 0;
   for (const RowRange& part : step.parts) {
     for (int64_t slot = part.first; slot < part.first + part.count; ++slot) {
-      met += static_cast<double>(op::SelectSlots::given(slot, count, p.chosen_block));
+      met += static_cast<double>(
+          op::SelectSlots::given(slot, count, p.chosen_block, p.chosen_by_head));
     }
   }
   work.cache_bytes += met * cache_row(graph, p.kv_layer);
@@ -89,18 +90,19 @@ void add_chosen(const Graph& graph, const Node& node, const StepShape& step, Wor
   work.attention_macs += met * heads * (shape.k_dim + shape.v_dim);
 }
 
-/// Rows that see all have nothing to choose. Of a block one key is read.
+/// Rows that see all have nothing to choose. Of a block one key is read, or by head all.
 void add_selection(const Graph& graph, const Node& node, const StepShape& step, Work& work) {
   const auto& p = std::get<op::SelectSlots>(node.params);
+  const int64_t keys = p.by_head ? p.block : 1;  // of a block
   double read = 0;
   double met = 0;
   for (const RowRange& part : step.parts) {
     const int64_t end = part.first + part.count;
     // Rows at this slot or behind do not see all.
-    const int64_t most = p.numbers ? (p.most() + 1) * p.block - 1 : p.most();
-    if (end > most) read += static_cast<double>(end / p.block);
+    const int64_t most = p.numbers ? (int64_t{p.most()} + 1) * p.block - 1 : p.most();
+    if (end > most) read += static_cast<double>(keys * p.blocks(end - 1));
     for (int64_t slot = std::max<int64_t>(part.first, most); slot < end; ++slot) {
-      met += static_cast<double>((slot + 1) / p.block);
+      met += static_cast<double>(keys * p.blocks(slot));
     }
   }
   work.cache_bytes += read * cache_row(graph, p.kv_layer);

@@ -106,8 +106,8 @@ struct KvStore {
 /// in: q [k_dim, heads, rows], slots and sequences as for KvStore, sinks f32 [heads] or none (one
 /// more logit per head; it adds to the sum of the softmax but has no value), last i32 [1, 1, rows]
 /// or none (the last slot that a row sees, at least its own, in place of that), chosen i32 [count,
-/// 1, rows] or none (a row sees these slots alone: what SelectSlots made; not with a window or
-/// last). out: [v_dim, heads, rows].
+/// 1 or kv_heads, rows] or none (a row sees these slots alone, or the heads of each kv head their
+/// own: what SelectSlots made; not with a window or last). out: [v_dim, heads, rows].
 struct Attention {
   int32_t kv_layer = 0;  ///< index in KvGeometry::layers
   float scale = 1.0f;
@@ -115,7 +115,12 @@ struct Attention {
   int32_t window = 0;    ///< the row sees this many slots, its own included; 0: all
   /// The row sees the slots from the last multiple of the window on in place of as many as that.
   bool chunked = false;
-  int32_t chosen_block = 1;  ///< SelectSlots::block of what made `chosen`
+  int32_t chosen_block = 1;     ///< SelectSlots::block of what made `chosen`
+  bool chosen_by_head = false;  ///< SelectSlots::by_head of it
+  /// Scaled scores are lessened by slope·|distance| in slots: `most` of alibi_slope(). Not with
+  /// chosen. 0: they are not.
+  float alibi = 0.0f;
+  float alibi_factor = 1.0f;  ///< multiplies the slopes
 };
 
 /// The slots that a row attends to: of those up to its own, the `count` with the highest scores
@@ -127,21 +132,34 @@ struct Attention {
 /// gets the slots behind its last complete block, so at most block − 1 more (Qwen Team 2026). Or
 /// the result has the numbers of the blocks (DeepSeek-V4). The layer has a key for each slot, or
 /// for each block (KvLayerShape::tokens).
-/// in: q [k_dim, heads, rows], weights f32 [heads, 1, rows] or none (all are 1), slots and
-/// sequences as for KvStore. out: i32 [count + block − 1, 1, rows], slots in ascending order, then
-/// −1; or [count / block, 1, rows], blocks in ascending order, then −1.
+/// By head: each head chooses for itself, count / block blocks in all, of which the row's own,
+/// complete or not, is always one. A block's score is the highest q_h·k of its slots (MiniMax
+/// 2026).
+/// in: q [k_dim, heads, rows], weights f32 [heads, 1, rows] or none (all are 1; none by head),
+/// slots and sequences as for KvStore. out: i32 [most(), 1, rows], by head [most(), heads, rows]:
+/// slots or numbers of blocks in ascending order, then −1.
 struct SelectSlots {
   int32_t kv_layer = 0;  ///< index in KvGeometry::layers: one kv head; values are not read
-  int32_t count = 1;     ///< a multiple of block
+  int32_t count = 1;     ///< a multiple of block; by head at least two blocks
   int32_t block = 1;
-  bool numbers = false;  ///< of blocks in place of slots
+  bool numbers = false;  ///< of blocks in place of slots; not by head
+  bool by_head = false;
 
-  /// Elements of the result for a row.
-  constexpr int32_t most() const { return numbers ? count / block : count + block - 1; }
+  /// Elements of the result for a row: slots or blocks. Rows that see fewer get all.
+  constexpr int32_t most() const {
+    return numbers ? count / block : by_head ? count : count + block - 1;
+  }
+  /// Whether a row at `slot` gets all that it sees.
+  constexpr bool sees_all(int64_t slot) const {
+    return numbers ? blocks(slot) <= most() : slot < most();
+  }
+  /// How many blocks are chosen by their scores, of the blocks(slot) that a row at `slot` has.
+  constexpr int64_t best() const { return count / block - (by_head ? 1 : 0); }
+  constexpr int64_t blocks(int64_t slot) const { return (slot + (by_head ? 0 : 1)) / block; }
 
   /// How many slots a row at `slot` gets, of the `most` that the output has room for.
-  static constexpr int64_t given(int64_t slot, int64_t most, int64_t block) {
-    return slot < most ? slot + 1 : most + 1 - block + (slot + 1) % block;
+  static constexpr int64_t given(int64_t slot, int64_t most, int64_t block, bool by_head) {
+    return slot < most ? slot + 1 : most + 1 - block + (slot + (by_head ? 0 : 1)) % block;
   }
 };
 
@@ -249,7 +267,8 @@ struct TextAttention {
   int32_t after = -1;    ///< how many rows after it a row sees; −1: all of its text
   /// The row sees no rows before the last multiple of this, counted from its text's begin. 0: none.
   int32_t chunk = 0;
-  bool alibi = false;  ///< scores are lessened by slope·|distance| in rows: alibi.h
+  float alibi = 0.0f;  ///< as for Attention, in rows
+  float alibi_factor = 1.0f;
 };
 
 /// The mean of the rows [begins[i], ends[i]) of x, at least one.

@@ -106,6 +106,13 @@ void add_attention(const SynthShape& s, int64_t layer, TensorList& list) {
     list.block_norm("attn_q_norm", whole ? q : head);
     if (!shares) list.block_norm("attn_k_norm", whole ? kv : head);
   }
+  if (s.latent.index_block > 0 && layer >= s.dense_layers) {
+    list.block_f32("indexer.q_proj", s.embedding, s.kv_heads * s.latent.index_key);
+    list.block_f32("indexer.k_proj", s.embedding, s.latent.index_key);
+    for (const char* norm : {"indexer.q_norm", "indexer.k_norm"}) {
+      list.block_norm(norm, s.latent.index_key);
+    }
+  }
 }
 
 void add_latent_attention(const SynthShape& s, TensorList& list) {
@@ -297,6 +304,7 @@ Result<std::vector<SynthTensor>> synth_tensors(const SynthShape& s, const TypeMi
   }
   if (arch.positions)
     list.normal("position_embd.weight", DType::f32, 0.02f, s.embedding, s.context);
+  if (arch.embedding_norm) list.vector("token_embd_norm.weight", s.embedding);
   if (s.rope_factor > 0) {
     list.vector("rope_freqs.weight", s.rope_size() / 2, Fill::rope_factors);
   }
@@ -454,6 +462,13 @@ void add_shape_metadata(const SynthShape& s, const TypeMix& types, Metadata& met
     number("attention.indexer.top_k", p.index_count);
     number("hyper_connection.count", p.streams);
     number("hash_layer_count", s.hashed_layers());
+  }
+  if (const SynthLatent& a = s.latent; a.index_block > 0) {
+    number("attention.indexer.head_count", s.kv_heads);
+    number("attention.indexer.key_length", a.index_key);
+    number("attention.indexer.top_k", a.index_count);
+    number("attention.indexer.block_size", a.index_block);
+    number("attention.indexer.local_blocks", 1);
   }
   if (const SynthWindow& w = s.window; w.period > 0) {
     number("attention.key_length_swa", w.head);

@@ -21,6 +21,7 @@ struct SynthArch {
   bool fused_qkv = false;             ///< "attn_qkv" in place of three
   bool fused_gate_up = false;         ///< "ffn_up" holds the gate's rows too
   bool positions = false;             ///< "position_embd", of the context
+  bool embedding_norm = false;        ///< "token_embd_norm"
   bool qkv_bias = false;              ///< on attn_q, attn_k, attn_v
   bool output_bias = false;           ///< on attn_output
   bool expert_bias = false;           ///< on the router and the experts
@@ -48,6 +49,8 @@ struct SynthLatent {
   int64_t nope = 0, rope = 0, value = 0;  ///< of a head
   // Of the index that chooses the tokens that queries see (DeepSeek-V3.2); 0: there is none.
   int64_t index_heads = 0, index_key = 0, index_count = 0;
+  /// With plain attention: tokens of a block, of which `index_count` are chosen for each key head.
+  int64_t index_block = 0;
 };
 
 /// Recurrent layers: their sizes as the keys "ssm.*" and "shortconv.*" name them.

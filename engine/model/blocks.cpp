@@ -67,6 +67,9 @@ ValueId attention_block(ModelBuilder& m, ValueId x, const AttentionBlock& b, Val
   if (b.qk_norm == AttentionBlock::QkNorm::whole) {
     q = m.rms_norm(q, q_norm + ".weight", b.eps);
     k = m.rms_norm(k, k_norm + ".weight", b.eps);
+  } else if (b.qk_norm == AttentionBlock::QkNorm::whole_layer) {
+    q = m.layer_norm(q, q_norm, b.eps);
+    k = m.layer_norm(k, k_norm, b.eps);
   }
   q = m.g.split_heads(q, b.heads);  // [head_dim, heads, rows]
   ValueId gate = kNoValue;
@@ -100,7 +103,8 @@ ValueId attention_block(ModelBuilder& m, ValueId x, const AttentionBlock& b, Val
     k = norm(k, k_norm);
   }
   const ValueId sinks = m.optional_weight(block_name(b.layer, "attn_sinks.weight"), {b.heads});
-  const op::Attention params{b.cache, b.scale, b.softcap, b.window, b.chunked, b.chosen_block};
+  const op::Attention params{b.cache,        b.scale,          b.softcap, b.window,      b.chunked,
+                             b.chosen_block, b.chosen_by_head, b.alibi,   b.alibi_factor};
   ValueId mixed = m.attention(q, k, v, params, sinks, chosen);
   if (b.gate == AttentionBlock::Gate::of_heads) {
     mixed = gate_heads(m, mixed, gate, b.heads, b.gate_activation);

@@ -12,10 +12,11 @@ namespace infer {
 struct AttentionBlock {
   enum class QkNorm : uint8_t {
     none,
-    plain,     ///< RMSNorm of each head without weights
-    per_head,  ///< RMSNorm of each head, weights [head_dim]
-    whole,     ///< RMSNorm over all heads at once, weights [heads · head_dim]
-    layer,     ///< LayerNorm of each head, weights [head_dim, heads]
+    plain,        ///< RMSNorm of each head without weights
+    per_head,     ///< RMSNorm of each head, weights [head_dim]
+    whole,        ///< RMSNorm over all heads at once, weights [heads · head_dim]
+    layer,        ///< LayerNorm of each head, weights [head_dim, heads]
+    whole_layer,  ///< LayerNorm over all heads at once, weights [heads · head_dim]
   };
   int64_t layer = 0;
   int32_t cache = 0;  ///< index of its keys and values in ModelInfo::kv_layers
@@ -44,10 +45,13 @@ struct AttentionBlock {
   Gate gate = Gate::none;
   op::Glu::Kind gate_activation = op::Glu::Kind::sigmoid;
   float eps = 1e-5f;
-  bool sub_norm = false;      ///< "attn_sub_norm": an RMSNorm of what all heads make
-  float output_scale = 1.0f;  ///< multiplies what the heads make
-  int64_t width = 0;          ///< elements of what the block makes; 0: as many as of x
-  int32_t chosen_block = 1;   ///< op::Attention
+  bool sub_norm = false;        ///< "attn_sub_norm": an RMSNorm of what all heads make
+  float output_scale = 1.0f;    ///< multiplies what the heads make
+  int64_t width = 0;            ///< elements of what the block makes; 0: as many as of x
+  int32_t chosen_block = 1;     ///< op::Attention
+  bool chosen_by_head = false;  ///< op::Attention
+  float alibi = 0;              ///< op::Attention
+  float alibi_factor = 1.0f;    ///< op::Attention
 };
 
 /// The q, k and v [n, 1, rows] of x, from one projection or three.

@@ -207,7 +207,10 @@ ValueId ModelBuilder::attention(ValueId q, ValueId k, ValueId v, const op::Atten
   if (embeds()) {
     if (k != kNoValue) text_keys_[params.kv_layer] = {k, v};
     const auto& [keys, values] = text_keys_[params.kv_layer];
-    op::TextAttention text{.scale = params.scale, .softcap = params.softcap};
+    op::TextAttention text{.scale = params.scale,
+                           .softcap = params.softcap,
+                           .alibi = params.alibi,
+                           .alibi_factor = params.alibi_factor};
     if (info_.causal) text.after = 0;
     if (params.window > 0 && params.chunked) {
       text.chunk = params.window;

@@ -98,6 +98,8 @@ class ModelBuilder {
   ValueId pooled_attention(ValueId q, ValueId k, ValueId pooled, const op::PooledAttention& params,
                            ValueId sinks, ValueId chosen);
   ValueId chosen_slots = kNoValue;  ///< for layers that share them: of the last layer that chose
+  /// For feed-forwards that need it: what entered their layer, with the rows that they compute.
+  ValueId layer_input = kNoValue;
   /// Attends among the rows of each text of the step. `division`: which of several divisions of the
   /// rows into texts.
   ValueId text_attention(ValueId q, ValueId k, ValueId v, const op::TextAttention& params,

@@ -80,7 +80,7 @@ void CheckpointMap::begin(const Family& family) {
   rope_pairs_ = map_rope(*this, family, head_dim);
 }
 
-void CheckpointMap::ends(Change norms) {
+void CheckpointMap::ends(Change norms, Change output) {
   tensors.copy("embed_tokens.weight", "token_embd.weight");
   tensors.copy("norm.weight", "output_norm.weight", norms);
   const std::string& name = config.checkpoint();
@@ -106,7 +106,7 @@ void CheckpointMap::ends(Change norms) {
           config.source());
     }
     const std::array<int64_t, kMaxDims> shape = tensors.shape_of("lm_head.weight");
-    tensors.put("output.weight", tensors.view("lm_head.weight", {shape[0], shape[1]}));
+    tensors.put("output.weight", tensors.view("lm_head.weight", {shape[0], shape[1]}), output);
     tensors.copy("lm_head.bias", "output.bias");
   }
 }

@@ -55,7 +55,7 @@ class CheckpointMap {
   /// The architecture and its usual keys: layers, widths, heads, norms, context, RoPE.
   void begin(const Family& family);
   /// Embedding, final norm and output. The output is left out if it is the embedding.
-  void ends(Change norms = Change::none);
+  void ends(Change norms = Change::none, Change output = Change::none);
   /// Tensors of every layer that has them, with their biases.
   void layers(std::initializer_list<TensorName> names);
   /// attn_q, attn_k, attn_v and attn_output.

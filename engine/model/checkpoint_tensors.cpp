@@ -19,6 +19,7 @@ constexpr const char* kTables[] = {"embed_tokens.weight",
                                    "embeddings.word_embeddings.weight",
                                    "embeddings.tok_embeddings.weight",
                                    "embeddings.weight",
+                                   "token_embeddings.weight",
                                    "embedding.weight",
                                    "embed_in.weight",
                                    "wte.weight",
@@ -196,6 +197,10 @@ void CheckpointTensors::put(const std::string& to, const TensorView& view, Chang
   }
   MappedTensor tensor{to, {}, {changed}};
   if (change == Change::add_one) tensor.add = 1;
+  if (change == Change::unit_rows) {
+    tensor.unit_rows = true;
+    config_.require(!is_quantised(weight.desc.type), "quantised rows that are to be divided");
+  }
   add(std::move(tensor), weight.desc.type, shape);
 }
 

@@ -36,6 +36,7 @@ enum class Change : uint8_t {
   interleave_q,
   interleave_k,  ///< the same of keys
   add_one,       ///< the checkpoint holds a norm's weights less one
+  unit_rows,     ///< each row of the matrix is divided by its length
 };
 
 /// Names from the checkpoint begin after "model.", or whatever stands before "embed_tokens".

@@ -81,6 +81,25 @@ void DecoderModel::read_clamp(HparamReader& r) {
   for (AttentionBlock& block : attention) block.clamp = static_cast<float>(limit);
 }
 
+void DecoderModel::set_alibi(float most, float factor) {
+  info_.ropes.clear();
+  for (AttentionBlock& block : attention) {
+    block.rotate = false;
+    block.alibi = most;
+    block.alibi_factor = factor;
+  }
+}
+
+void DecoderModel::read_alibi(HparamReader& r, float absent, bool turns) {
+  const double most = r.get_float("attention.max_alibi_bias", absent);
+  if (!(most >= 0 && most <= 1024)) {
+    r.set_error(error(StatusCode::bad_file,
+                      "{}: attention.max_alibi_bias: expected 0 to 1024, found {}",
+                      r.metadata().source(), most));
+  }
+  if (most > 0 || !turns) set_alibi(static_cast<float>(most));
+}
+
 void DecoderModel::add_positions(HparamReader& r) {
   const std::string name = "position_embd.weight";
   const Weight* table = r.source().find(name);
@@ -167,6 +186,7 @@ ValueId DecoderModel::add_layer(ModelBuilder& m, ValueId x, int64_t layer, bool 
             ? m.add(h, before, residual_scale)
             : m.add(residual, post_norm(m, h, layer, "post_attention_norm"), residual_scale);
     if (!feeds) return sum;
+    m.layer_input = residual;
     m.g.set_unit({UnitKind::feed_forward, static_cast<int32_t>(layer)});
     h = parallel ? before : pre_norm(m, parallel_norms ? residual : sum, layer, ffn_norm_name);
     const ValueId taken = h;
@@ -197,6 +217,7 @@ void DecoderModel::build(ModelBuilder& m) const {
     x = m.add(x, m.g.add(op::Embed{}, {m.g.input(StepInput::slots), table}));
   }
   if (embedding_norm) x = m.g.add(op::RmsNorm{params.eps}, {x, kNoValue});
+  if (!embedding_norm_name.empty()) x = weighted(m, x, embedding_norm_name, params.eps);
   ValueId all = kNoValue;
   for (int64_t layer = 0; layer < params.layers; ++layer) {
     const bool last = layer + 1 == params.layers;

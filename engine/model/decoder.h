@@ -38,7 +38,8 @@ class DecoderModel : public Model {
   ExpertsBlock experts;
   op::Glu glu;
   float embedding_scale = 1.0f;
-  bool embedding_norm = false;  ///< an RMSNorm without weights on the embedding
+  bool embedding_norm = false;      ///< an RMSNorm without weights on the embedding
+  std::string embedding_norm_name;  ///< of one with weights, as layers have; empty: none
   float residual_scale = 1.0f;
   float logit_scale = 1.0f;     ///< multiplies the logits
   float logit_softcap = 0.0f;   ///< 0: none
@@ -80,6 +81,11 @@ class DecoderModel : public Model {
                                  double base);
   /// Reads the limit that queries, keys and values are held within ("attention.clamp_kqv").
   void read_clamp(HparamReader& reader);
+  /// Scores get biases by distance in place of RoPE: op::Attention. `factor` multiplies the slopes.
+  void set_alibi(float most, float factor = 1.0f);
+  /// The same with what the file says ("attention.max_alibi_bias"), or else `absent`. Where that is
+  /// 0, nothing, or RoPE if the model `turns` then.
+  void read_alibi(HparamReader& reader, float absent, bool turns = false);
   /// Takes the attention from these layers.
   void drop_attention(const std::vector<bool>& layers);
   bool attends(int64_t layer) const { return params.kv_heads[static_cast<size_t>(layer)] > 0; }

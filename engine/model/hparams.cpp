@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/core/file.h"
 #include "engine/core/portable_math.h"
 
 namespace infer {

@@ -10,8 +10,8 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kMaxWidth = int64_t{1} << 20;
-constexpr float kUnitEps = 1e-6f;  ///< of the lengths of q and k, whatever the file says
+constexpr int64_t kMostDeltaWidth = int64_t{1} << 20;
+constexpr float kUnitDeltaEps = 1e-6f;  ///< of the lengths of q and k, whatever the file says
 
 void map_layer(CheckpointMap& m, int64_t layer, const KimiDelta& net) {
   CheckpointTensors& t = m.tensors;
@@ -40,7 +40,7 @@ void map_layer(CheckpointMap& m, int64_t layer, const KimiDelta& net) {
 
 KimiDelta::KimiDelta(HparamReader& r, const DecoderParams& params)
     : heads(params.heads),
-      dim(r.need_int("kda.head_dim", 1, kMaxWidth)),
+      dim(r.need_int("kda.head_dim", 1, kMostDeltaWidth)),
       taps(r.need_int("ssm.conv_kernel", 2, kMostTaps)),
       bound(static_cast<float>(r.get_float("kda.gate_lower_bound", 0.0))),
       eps(params.eps) {
@@ -76,7 +76,7 @@ ValueId kimi_delta_block(ModelBuilder& m, ValueId x, const AttentionBlock& atten
   }
   // A key of length one is one of mean square 1 / dim.
   const auto width = static_cast<float>(net.dim);
-  const op::RmsNorm unit{kUnitEps / width};
+  const op::RmsNorm unit{kUnitDeltaEps / width};
   const op::DeltaScan scan{cache, net.conv_at(3), 1.0f / width, 1.0f / std::sqrt(width),
                            false, true,           net.bound};
   const ValueId rates = net.flat ? m.weight(name("ssm_a"), {net.heads})
@@ -117,7 +117,7 @@ void map_kimi_delta(CheckpointMap& m, const std::vector<bool>& delta, bool flat)
   KimiDelta net;
   net.flat = flat;
   net.heads = m.config.get_int("linear_num_heads", m.head_count(), 1, 4096);
-  net.dim = m.config.need_int("linear_head_dim", 1, kMaxWidth);
+  net.dim = m.config.need_int("linear_head_dim", 1, kMostDeltaWidth);
   net.taps = m.config.get_int("linear_conv_kernel_dim", 4, 2, kMostTaps);
   m.config.require(net.heads == m.head_count(), "this linear_num_heads");
   m.keys.set_int("kda.head_dim", net.dim);

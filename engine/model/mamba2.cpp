@@ -7,7 +7,7 @@ namespace infer {
 namespace {
 
 constexpr int64_t kMaxSize = int64_t{1} << 20;
-constexpr int64_t kMostHeads = 4096;
+constexpr int64_t kMostMamba2Heads = 4096;
 /// A step is never so long.
 constexpr float kLargestStep = 1e6f;
 
@@ -16,8 +16,8 @@ constexpr float kLargestStep = 1e6f;
 Mamba2Block::Mamba2Block(HparamReader& r, float epsilon)
     : inner(r.need_int("ssm.inner_size", 1, kMaxSize)),
       state(r.need_int("ssm.state_size", 1, kMaxSize)),
-      heads(r.need_int("ssm.time_step_rank", 1, kMostHeads)),
-      groups(r.get_int("ssm.group_count", 1, 1, kMostHeads)),
+      heads(r.need_int("ssm.time_step_rank", 1, kMostMamba2Heads)),
+      groups(r.get_int("ssm.group_count", 1, 1, kMostMamba2Heads)),
       taps(r.need_int("ssm.conv_kernel", 2, kMostTaps)),
       eps(epsilon) {
   if (inner % heads == 0 && heads % groups == 0) return;
@@ -64,7 +64,7 @@ ValueId mamba2_block(ModelBuilder& m, ValueId x, int64_t layer, const Mamba2Bloc
 
 Mamba2Sizes read_mamba2_sizes(CheckpointMap& m) {
   Mamba2Sizes sizes;
-  sizes.heads = m.config.need_int("mamba_n_heads", 1, kMostHeads);
+  sizes.heads = m.config.need_int("mamba_n_heads", 1, kMostMamba2Heads);
   const int64_t width = m.config.need_int("hidden_size", 1, kMaxSize);
   const int64_t head = m.config.get_int("mamba_expand", 2, 1, 64) * width / sizes.heads;
   sizes.head = m.config.get_int("mamba_d_head", head, 1, kMaxSize);

@@ -1,6 +1,7 @@
 #include "engine/model/mapped_source.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "engine/core/checked.h"
@@ -33,6 +34,16 @@ Status read_strided(const WeightSource& raw, const TensorPlace& place, int64_t u
     done += take;
   }
   return {};
+}
+
+/// Divides runs of `length` elements by the roots of the sums of their squares.
+void make_unit_rows(std::span<float> values, int64_t length) {
+  for (auto row = values.begin(); row != values.end(); row += length) {
+    double sum = 0;
+    for (auto x = row; x != row + length; ++x) sum += double{*x} * *x;
+    const double root = std::max(std::sqrt(sum), 1e-12);
+    for (auto x = row; x != row + length; ++x) *x = static_cast<float>(*x / root);
+  }
 }
 
 }  // namespace
@@ -111,15 +122,16 @@ Status MappedSource::make_mxfp4(const MappedTensor& tensor, const TensorView& vi
 Status MappedSource::convert(const MappedTensor& tensor, const TensorView& view, int64_t begin,
                              int64_t count, std::byte* out) const {
   const DTypeInfo& type = stored_type(view);
-  const int64_t each = type.block_elements;
-  const int64_t first = begin / each;
-  const int64_t blocks = div_ceil(begin + count, each) - first;
+  const int64_t each = tensor.unit_rows ? view.shape[0] : type.block_elements;
+  const int64_t first = begin / each * each / type.block_elements;
+  const int64_t blocks = div_ceil(begin + count, each) * each / type.block_elements - first;
   std::vector<std::byte> stored(static_cast<size_t>(blocks * type.block_bytes));
-  std::vector<float> floats(static_cast<size_t>(blocks * each));
+  std::vector<float> floats(static_cast<size_t>(blocks * type.block_elements));
   INFER_CHECK(gather(view, view.weight, type.block_bytes, first, blocks, stored.data()));
-  quant_traits(type.type).decode(stored.data(), floats.data(), blocks * each);
+  quant_traits(type.type).decode(stored.data(), floats.data(), blocks * type.block_elements);
+  if (tensor.unit_rows) make_unit_rows(floats, each);
   const std::span<float> values = std::span(floats).subspan(
-      static_cast<size_t>(begin - first * each), static_cast<size_t>(count));
+      static_cast<size_t>(begin - first * type.block_elements), static_cast<size_t>(count));
   for (float& value : values) value += tensor.add;
   if (!tensor.factors.empty()) {
     const float factor = tensor.factors[static_cast<size_t>(&view - tensor.parts.data())];
@@ -205,7 +217,8 @@ Status MappedSource::make_blocks(const MappedTensor& tensor, int64_t first, int6
       INFER_CHECK(make_mxfp4(tensor, view, begin, take, out));
     } else if (tensor.decoded) {
       INFER_CHECK(make_decoded(tensor, view, begin, take, out));
-    } else if (stored_type(view).type == made.type && tensor.add == 0 && tensor.factors.empty()) {
+    } else if (stored_type(view).type == made.type && tensor.add == 0 && tensor.factors.empty() &&
+               !tensor.unit_rows) {
       INFER_CHECK(gather(view, view.weight, bytes, begin, take, out));
     } else {
       INFER_CHECK(
@@ -220,7 +233,7 @@ Status MappedSource::make_blocks(const MappedTensor& tensor, int64_t first, int6
 /// Whether the tensor lies in the file just as it is wanted.
 bool MappedSource::is_plain(const MappedTensor& tensor) const {
   if (tensor.parts.size() != 1 || tensor.scales >= 0 || tensor.add != 0 ||
-      !tensor.factors.empty()) {
+      !tensor.factors.empty() || tensor.unit_rows) {
     return false;
   }
   const TensorView& view = tensor.parts.front();

@@ -32,6 +32,7 @@ struct MappedTensor {
   int32_t scales = -1;  ///< index in the source's weights()
   std::vector<float> values;
   std::vector<float> factors;  ///< by part: what its elements are multiplied with; empty: nothing
+  bool unit_rows = false;      ///< rows of views are divided by their lengths
   /// The units of views are elements, dimension 1 is that of the stored rows, and `desc` has a type
   /// without blocks.
   bool decoded = false;

@@ -6,7 +6,7 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kMaxWidth = int64_t{1} << 20;
+constexpr int64_t kMostSharedWidth = int64_t{1} << 20;
 
 }  // namespace
 
@@ -30,15 +30,16 @@ SharedKvDecoder::SharedKvDecoder(HparamReader& r, const Absent& absent)
   glu.kind = op::Glu::Kind::gelu_tanh;
   embedding_scale = std::sqrt(static_cast<float>(params.embedding));
   logit_softcap = static_cast<float>(r.get_float("final_logit_softcapping", 30.0));
-  token_width_ = r.get_int("embedding_length_per_layer_input", 0, 0, kMaxWidth);
+  token_width_ = r.get_int("embedding_length_per_layer_input", 0, 0, kMostSharedWidth);
   read_layers(r, absent);
 }
 
 void SharedKvDecoder::read_layers(HparamReader& r, const Absent& absent) {
-  const int64_t narrow = r.get_int("attention.key_length_swa", params.head_dim, 1, kMaxWidth);
+  const int64_t narrow =
+      r.get_int("attention.key_length_swa", params.head_dim, 1, kMostSharedWidth);
   for (const auto& [key, head] : {std::pair{"attention.value_length", params.head_dim},
                                   {"attention.value_length_swa", narrow}}) {
-    if (const int64_t found = r.get_int(key, head, 1, kMaxWidth); found != head) {
+    if (const int64_t found = r.get_int(key, head, 1, kMostSharedWidth); found != head) {
       r.set_error(error(StatusCode::bad_file, "{}: {}: expected {}, found {}",
                         r.metadata().source(), key, head, found));
     }

@@ -12,7 +12,7 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kMaxCount = int64_t{1} << 20;
+constexpr int64_t kMostTowerCount = int64_t{1} << 20;
 /// What the names of a tower's tensors begin with.
 constexpr std::initializer_list<const char*> kParts = {
     "visual.",    "vision_tower.", "multi_modal_projector.", "embed_vision.", "vision_model.",
@@ -67,7 +67,7 @@ bool TowerMap::processor_bool(const std::string& key, bool absent) {
 }
 
 void TowerMap::require_processor(const std::string& key, int64_t expected) {
-  const int64_t found = processor_int(key, expected, 1, kMaxCount);
+  const int64_t found = processor_int(key, expected, 1, kMostTowerCount);
   config.require(found == expected, fmt::format("{} {} in place of {}", key, found, expected));
 }
 
@@ -111,17 +111,18 @@ void TowerMap::begin(const TowerFamily& family) {
                    "the tower's hidden_act '" + printable(activation) + "'");
   }
   layers_ = config.need_int(family.layers, 1, 1024);
-  width_ = config.need_int(family.width, 1, kMaxCount);
+  width_ = config.need_int(family.width, 1, kMostTowerCount);
   patch_ = config.need_int("patch_size", 1, 256);
   const int64_t ratio = config.get_int("mlp_ratio", 4, 1, 64);
   keys.set_int("vision.block_count", layers_);
   keys.set_int("vision.embedding_length", width_);
   keys.set_int("vision.feed_forward_length",
-               config.get_int("intermediate_size", ratio * width_, 1, kMaxCount));
+               config.get_int("intermediate_size", ratio * width_, 1, kMostTowerCount));
   keys.set_int("vision.attention.head_count", config.need_int(family.heads, 1, 4096));
   keys.set_int("vision.patch_size", patch_);
-  const int64_t text = whole_int("hidden_size", 0, 1, kMaxCount);
-  keys.set_int("vision.projection_dim", whole_int("text_config.hidden_size", text, 1, kMaxCount));
+  const int64_t text = whole_int("hidden_size", 0, 1, kMostTowerCount);
+  keys.set_int("vision.projection_dim",
+               whole_int("text_config.hidden_size", text, 1, kMostTowerCount));
 
   using Values = std::vector<double>;
   const Values clip_mean{0.48145466, 0.4578275, 0.40821073};

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "engine/graph/alibi.h"
 #include "engine/ops/op.h"
 #include "engine/ops/reference.h"
 #include "engine/quant/quant.h"
@@ -22,7 +23,9 @@ Result<std::vector<OutputDesc>> infer(const OpParams& params, InputDescs in, con
   const bool sinks_good =
       in[3] == nullptr || (in[3]->desc.type == DType::f32 && in[3]->desc.shape[0] == q.shape[1]);
   const bool chosen_good =
-      in[5] == nullptr || (in[5]->desc.type == DType::i32 && in[4] == nullptr && p.window == 0);
+      in[5] == nullptr ||
+      (in[5]->desc.type == DType::i32 && in[4] == nullptr && p.window == 0 && p.alibi == 0 &&
+       (in[5]->desc.shape[1] == 1 || in[5]->desc.shape[1] == shape.heads));
   INFER_CHECK_R(check_shape(
       "attention",
       q.type == DType::f32 && q.shape[0] == shape.k_dim && q.shape[1] % shape.heads == 0 &&
@@ -53,15 +56,15 @@ void reference(const RefCall& call) {
     const int32_t last = last_seen.data == nullptr ? slot : *last_seen.row<int32_t>(0, r);
     int32_t first = p.window > 0 ? std::max(0, slot - p.window + 1) : 0;
     if (p.chunked) first = slot - slot % p.window;
-    std::vector<int32_t> seen;
-    if (chosen.data == nullptr) {
-      for (int32_t s = first; s <= last; ++s) seen.push_back(s);
-    } else {
-      const int32_t* of_row = chosen.row<int32_t>(0, r);
-      std::copy_if(of_row, of_row + chosen.desc.shape[0], std::back_inserter(seen),
-                   [](int32_t s) { return s >= 0; });
-    }
     for (int64_t h = 0; h < q.desc.shape[1]; ++h) {
+      std::vector<int32_t> seen;
+      if (chosen.data == nullptr) {
+        for (int32_t s = first; s <= last; ++s) seen.push_back(s);
+      } else {
+        const int32_t* own = chosen.row<int32_t>(chosen.desc.shape[1] > 1 ? h / group : 0, r);
+        std::copy_if(own, own + chosen.desc.shape[0], std::back_inserter(seen),
+                     [](int32_t s) { return s >= 0; });
+      }
       const auto stored = [&](int64_t s, int64_t offset, int64_t bytes) {
         return pages.page(sequence, s) + offset +
                (h / group * kPageTokens + s % kPageTokens) * bytes;
@@ -87,6 +90,9 @@ void reference(const RefCall& call) {
       for (const int32_t s : seen) {
         load_key(s);
         double score = dot_f64(q.row<float>(h, r), row.data(), shape.k_dim) * p.scale;
+        if (p.alibi > 0) {
+          score -= p.alibi_factor * alibi_slope(h, q.desc.shape[1], p.alibi) * std::abs(s - slot);
+        }
         if (p.softcap > 0) score = p.softcap * std::tanh(score / p.softcap);
         best = std::max(best, score);
         scores.push_back(score);
@@ -116,20 +122,21 @@ struct Shape {
   bool ahead = false;  ///< rows see some slots after their own
 };
 
-/// Rows see `count` slots that a layer of index keys chooses, in blocks of so many.
+/// Rows see `count` slots that a layer of index keys chooses, in blocks of so many. `by_head`: for
+/// each kv head others.
 void add_chosen(std::vector<OpCase>& all, const Shape& shape, DType type, int32_t count,
-                int64_t rows, int32_t sequences, int32_t block = 1) {
+                int64_t rows, int32_t sequences, int32_t block = 1, bool by_head = false) {
   constexpr int64_t kIndex = 32;  // elements of an index key
   OpCase c;
   c.name = std::string(shape.name) + " " + std::to_string(count) + " chosen " +
            (block > 1 ? "in blocks of " + std::to_string(block) + " " : "") +
-           std::string(dtype_info(type).ident) + " rows " + std::to_string(rows) + " sequences " +
-           std::to_string(sequences);
+           (by_head ? "by head " : "") + std::string(dtype_info(type).ident) + " rows " +
+           std::to_string(rows) + " sequences " + std::to_string(sequences);
   c.rows = rows;
   c.sequences = sequences;
   c.kv = {{shape.kv, {.heads = 1, .k_dim = kIndex, .v_dim = kIndex, .v_in_k = true}}, type, type};
   c.tolerance = is_quantised(type) ? 1e-3 : 1e-10;
-  c.build = [shape, count, block](CaseBuilder& b) {
+  c.build = [shape, count, block, by_head](CaseBuilder& b) {
     GraphBuilder& g = b.graph();
     const ValueId q = b.activations(shape.kv.k_dim, shape.heads);
     const ValueId k = b.activations(shape.kv.k_dim, shape.kv.heads);
@@ -141,10 +148,12 @@ void add_chosen(std::vector<OpCase>& all, const Shape& shape, DType type, int32_
     const ValueId sinks = shape.sinks ? b.weight(DType::f32, shape.heads) : kNoValue;
     g.add_all(op::KvStore{0}, {k, v, slots, sequence});
     g.add_all(op::KvStore{1}, {key, key, slots, sequence});
-    const ValueId chosen = g.add(op::SelectSlots{1, count, block},
-                                 {b.activations(kIndex, 8), b.activations(8), slots, sequence});
+    const ValueId queries = b.activations(kIndex, by_head ? shape.kv.heads : 8);
+    const ValueId chosen = g.add(op::SelectSlots{1, count, block, false, by_head},
+                                 {queries, by_head ? kNoValue : b.activations(8), slots, sequence});
     op::Attention params = shape.params;
     params.chosen_block = block;
+    params.chosen_by_head = by_head;
     g.output(g.add(params, {q, slots, sequence, sinks, kNoValue, chosen}));
   };
   all.push_back(std::move(c));
@@ -203,6 +212,18 @@ void cases(std::vector<OpCase>& all) {
       {{"wide softcap", 4, {2, 64, 64}, {0, 0.5f, 30.0f}}, every},
       {{"sinks", 4, {2, 64, 64}, {0, 0.125f}, true}, f16_q8_0},
       {{"sinks, window 33, softcap", 6, {2, 32, 64, 33}, {0, 0.2f, 3.0f, 33}, true}, bf16_q4_0},
+      {{"alibi", 8, {8, 32, 32}, {.scale = 0.18f, .alibi = 8.0f}}, every},
+      {{"alibi, grouped 12:2, softcap",
+        12,
+        {2, 64, 64},
+        {.scale = 0.125f, .softcap = 9.0f, .alibi = 6.0f, .alibi_factor = 0.4f}},
+       f16_q8_0},
+      {{"alibi, window 33, sinks",
+        4,
+        {2, 128, 128, 33},
+        {.scale = 0.09f, .window = 33, .alibi = 8.0f},
+        true},
+       bf16_q4_0},
       {{"wide head", 2, {1, 256, 256}, {0, 0.0625f}}, f16_q8_0},
       {{"values in keys", 3, {1, 96, 64, 0, true}, {0, 0.1f}}, bf16_q4_0},
   };
@@ -227,6 +248,10 @@ void cases(std::vector<OpCase>& all) {
   }
   add_case(all, {"ahead, window 5, sinks", 2, {1, 32, 32, 5}, {0, 0.18f, 0.0f, 5}, true, true},
            DType::f16, {130, 1});
+  add_case(all, {"ahead, alibi", 5, {5, 64, 64}, {.scale = 0.125f, .alibi = 8.0f}, false, true},
+           DType::f16, {130, 1});
+  add_case(all, {"long, alibi", 2, {2, 64, 64}, {.scale = 0.125f, .alibi = 8.0f}}, DType::f16,
+           {700, 1});
   add_case(all,
            {"long, ahead, window 600", 2, {1, 32, 32, 600}, {0, 0.18f, 0.0f, 600}, false, true},
            DType::f16, {700, 1});
@@ -247,6 +272,13 @@ void cases(std::vector<OpCase>& all) {
   add_chosen(all, {"odd head", 5, {5, 37, 19}, {0, 0.16f}}, DType::f32, 21, 130, 1, 7);
   add_chosen(all, {"values in keys", 3, {1, 96, 64, 0, true}, {0, 0.1f}}, DType::q8_0, 12, 1, 1, 4);
   add_chosen(all, {"long", 2, {1, 32, 32}, {0, 0.18f}}, DType::bf16, 512, 1000, 1, 32);
+  for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0}) {
+    add_chosen(all, {"grouped 8:2", 8, {2, 64, 64}, {0, 0.125f}}, type, 12, 130, 2, 4, true);
+  }
+  add_chosen(all, {"grouped 8:2", 8, {2, 64, 64}, {0, 0.125f}}, DType::f16, 64, 200, 1, 16, true);
+  add_chosen(all, {"odd head", 6, {3, 37, 19}, {0, 0.16f}}, DType::f32, 21, 90, 2, 7, true);
+  add_chosen(all, {"odd head", 6, {3, 37, 19}, {0, 0.16f}}, DType::f16, 8, 3, 3, 4, true);
+  add_chosen(all, {"long", 4, {2, 32, 32}, {0, 0.18f}}, DType::bf16, 512, 1000, 1, 128, true);
   // Long enough for several chunks of keys, and windows that begin and end in different ones.
   add_case(all, {"long", 2, {1, 32, 32}, {0, 0.18f}}, DType::f16, {700, 1});
   for (const DType type : {DType::f32, DType::q8_0}) {

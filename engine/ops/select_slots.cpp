@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <numeric>
 
 #include "engine/ops/op.h"
@@ -17,18 +18,18 @@ Result<std::vector<OutputDesc>> infer(const OpParams& params, InputDescs in, con
   const KvLayerShape& shape = kv.layers[layer];
   const TensorDesc& q = in[0]->desc;
   const bool weighted =
-      in[1] == nullptr || (in[1]->desc.type == DType::f32 && in[1]->desc.shape[0] == q.shape[1] &&
-                           in[1]->desc.shape[1] == 1);
+      in[1] == nullptr || (!p.by_head && in[1]->desc.type == DType::f32 &&
+                           in[1]->desc.shape[0] == q.shape[1] && in[1]->desc.shape[1] == 1);
   INFER_CHECK_R(check_shape(
       "select_slots",
       q.type == DType::f32 && q.shape[0] == shape.k_dim && shape.heads == 1 && weighted &&
           in[2]->desc.type == DType::i32 && in[3]->desc.type == DType::i32 && p.block >= 1 &&
-          p.count >= p.block && p.count % p.block == 0 &&
-          (shape.tokens == 1 || shape.tokens == p.block),
+          p.count >= p.block && p.best() >= 1 && p.count % p.block == 0 &&
+          !(p.numbers && p.by_head) && (shape.tokens == 1 || shape.tokens == p.block),
       "q f32 [k_dim, heads, rows], weights f32 [heads, 1, rows], slots, sequences, one kv head, "
       "a count of whole blocks, a key for each slot or block",
       in));
-  return std::vector{made(DType::i32, p.most(), 1, *in[0])};
+  return std::vector{made(DType::i32, p.most(), p.by_head ? q.shape[1] : 1, *in[0])};
 }
 
 /// The key at a slot, decoded.
@@ -54,44 +55,60 @@ std::vector<float> key_at(const RefCall& call, int32_t sequence, int32_t slot) {
   return key;
 }
 
-void reference(const RefCall& call) {
+/// What a block scores for heads [first, last) of a row.
+double score_of(const RefCall& call, int64_t row, int32_t block, int64_t first, int64_t last) {
   const auto& p = std::get<op::SelectSlots>(call.params);
   const TensorRef& q = call.inputs[0];
-  for (int64_t r = 0; r < q.desc.shape[2]; ++r) {
-    const int32_t end = *call.inputs[2].row<int32_t>(0, r) + 1;
-    const int32_t sequence = *call.inputs[3].row<int32_t>(0, r);
-    std::vector<double> scores;  // of blocks
-    for (int32_t block = 0; block < end / p.block; ++block) {
-      const std::vector<float> key = key_at(call, sequence, (block + 1) * p.block - 1);
-      double score = 0;
-      for (int64_t h = 0; h < q.desc.shape[1]; ++h) {
-        const double weight =
-            call.inputs[1].data == nullptr ? 1.0 : call.inputs[1].row<float>(0, r)[h];
-        score += weight * std::max(0.0, dot_f64(q.row<float>(h, r), key.data(), q.desc.shape[0]));
-      }
-      scores.push_back(score);
+  const int32_t sequence = *call.inputs[3].row<int32_t>(0, row);
+  double score = p.by_head ? -std::numeric_limits<double>::infinity() : 0.0;
+  for (int32_t i = p.by_head ? 0 : p.block - 1; i < p.block; ++i) {
+    const std::vector<float> key = key_at(call, sequence, block * p.block + i);
+    for (int64_t h = first; h < last; ++h) {
+      const double product = dot_f64(q.row<float>(h, row), key.data(), q.desc.shape[0]);
+      const double weight =
+          call.inputs[1].data == nullptr ? 1.0 : call.inputs[1].row<float>(0, row)[h];
+      score = p.by_head ? std::max(score, product) : score + weight * std::max(0.0, product);
     }
-    std::vector<int32_t> order(scores.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::ranges::stable_sort(order, [&](int32_t a, int32_t b) {
-      return scores[static_cast<size_t>(a)] > scores[static_cast<size_t>(b)];
-    });
-    const auto most = static_cast<size_t>(p.count / p.block);
-    if (order.size() > most) order.resize(most);
-    std::ranges::sort(order);
+  }
+  return score;
+}
+
+void reference(const RefCall& call) {
+  const auto& p = std::get<op::SelectSlots>(call.params);
+  const TensorRef& out = call.outputs[0];
+  const int64_t heads = call.inputs[0].desc.shape[1] / out.desc.shape[1];  // of a list
+  for (int64_t item = 0; item < out.desc.shape[2] * out.desc.shape[1]; ++item) {
+    const int64_t r = item / out.desc.shape[1];
+    const int64_t list = item % out.desc.shape[1];
+    const int32_t slot = *call.inputs[2].row<int32_t>(0, r);
     std::vector<int32_t> chosen;
-    for (const int32_t block : order) {
-      if (p.numbers) {
-        chosen.push_back(block);
-        continue;
+    const auto blocks = static_cast<int32_t>(p.blocks(slot));
+    if (p.sees_all(slot)) {
+      chosen.resize(static_cast<size_t>(p.numbers ? blocks : slot + 1));
+      std::iota(chosen.begin(), chosen.end(), 0);
+    } else {
+      std::vector<double> scores;
+      for (int32_t block = 0; block < blocks; ++block) {
+        scores.push_back(score_of(call, r, block, list * heads, (list + 1) * heads));
       }
-      for (int32_t i = 0; i < p.block; ++i) chosen.push_back(block * p.block + i);
-    }
-    for (int32_t slot = end / p.block * p.block; slot < end && !p.numbers; ++slot) {
-      chosen.push_back(slot);
+      std::vector<int32_t> order(scores.size());
+      std::iota(order.begin(), order.end(), 0);
+      std::ranges::stable_sort(order, [&](int32_t a, int32_t b) {
+        return scores[static_cast<size_t>(a)] > scores[static_cast<size_t>(b)];
+      });
+      order.resize(static_cast<size_t>(p.best()));
+      std::ranges::sort(order);
+      for (const int32_t block : order) {
+        if (p.numbers) {
+          chosen.push_back(block);
+          continue;
+        }
+        for (int32_t i = 0; i < p.block; ++i) chosen.push_back(block * p.block + i);
+      }
+      for (int32_t s = blocks * p.block; s <= slot && !p.numbers; ++s) chosen.push_back(s);
     }
     chosen.resize(static_cast<size_t>(p.most()), -1);
-    std::ranges::copy(chosen, call.outputs[0].row<int32_t>(0, r));
+    std::ranges::copy(chosen, out.row<int32_t>(list, r));
   }
 }
 
@@ -102,6 +119,7 @@ struct Shape {
   int32_t block = 1;
   bool weighted = true;
   bool numbers = false;  ///< of blocks, which have a key each
+  bool by_head = false;
 };
 
 void add_case(std::vector<OpCase>& all, const Shape& shape, DType type, int64_t rows,
@@ -111,8 +129,11 @@ void add_case(std::vector<OpCase>& all, const Shape& shape, DType type, int64_t 
            std::to_string(shape.dim) + " " + std::string(dtype_info(type).ident) +
            (shape.across ? " across" : "") +
            (shape.block > 1 ? " blocks of " + std::to_string(shape.block) : "") +
-           (shape.weighted ? "" : " unweighted") + (shape.numbers ? " numbers" : "") + " rows " +
-           std::to_string(rows) + " sequences " + std::to_string(sequences);
+           (shape.weighted  ? ""
+            : shape.by_head ? " by head"
+                            : " unweighted") +
+           (shape.numbers ? " numbers" : "") + " rows " + std::to_string(rows) + " sequences " +
+           std::to_string(sequences);
   c.rows = rows;
   c.sequences = sequences;
   const auto dim = static_cast<int32_t>(shape.dim);
@@ -126,7 +147,7 @@ void add_case(std::vector<OpCase>& all, const Shape& shape, DType type, int64_t 
     const ValueId slots = g.input(StepInput::slots);
     const ValueId sequence = g.input(StepInput::sequences);
     g.add_all(op::KvStore{0}, {k, k, slots, sequence});
-    g.output(g.add(op::SelectSlots{0, shape.count, shape.block, shape.numbers},
+    g.output(g.add(op::SelectSlots{0, shape.count, shape.block, shape.numbers, shape.by_head},
                    {q, weights, slots, sequence}));
   };
   all.push_back(std::move(c));
@@ -156,6 +177,7 @@ void cases(std::vector<OpCase>& all) {
   add_case(all, {5, 48, 9, true, 1, false}, DType::f32, 90, 2);
   for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0}) {
     add_case(all, {4, 32, 12, false, 4, true, true}, type, 130, 3);
+    add_case(all, {2, 64, 12, false, 4, false, false, true}, type, 130, 3);
   }
   add_case(all, {2, 37, 21, false, 7, true, true}, DType::f32, 190, 1);
   add_case(all, {5, 40, 30, true, 5, true, true}, DType::f16, 150, 2);
@@ -163,6 +185,12 @@ void cases(std::vector<OpCase>& all) {
   add_case(all, {3, 32, 256, false, 128, false, true}, DType::f16, 500, 2);
   add_case(all, {64, 128, 64, false, 4, true, true}, DType::f16, 1400, 1);
   add_case(all, {16, 128, 400, false, 4, true, true}, DType::f16, 1, 1);
+  add_case(all, {4, 128, 256, false, 128, false, false, true}, DType::f16, 700, 1);
+  add_case(all, {4, 128, 384, false, 128, false, false, true}, DType::bf16, 1, 1);
+  add_case(all, {1, 37, 14, false, 7, false, false, true}, DType::f32, 190, 2);
+  add_case(all, {3, 40, 20, true, 5, false, false, true}, DType::f16, 150, 2);
+  add_case(all, {67, 16, 6, false, 3, false, false, true}, DType::f16, 33, 1);
+  add_case(all, {2, 32, 9, false, 1, false, false, true}, DType::f16, 90, 1);
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ void reference(const RefCall& call) {
     const int64_t last = p.after < 0 ? end - 1 : std::min(end - 1, r + p.after);
     if (p.chunk > 0) first = std::max(first, begin + (r - begin) / p.chunk * p.chunk);
     for (int64_t h = 0; h < heads; ++h) {
-      const double slope = p.alibi ? alibi_slope(h, heads) : 0;
+      const double slope = p.alibi > 0 ? p.alibi_factor * alibi_slope(h, heads, p.alibi) : 0;
       std::vector<double> scores;
       double best = sinks.data == nullptr ? -std::numeric_limits<double>::infinity()
                                           : sinks.row<float>(0, 0)[h];
@@ -91,8 +91,8 @@ void cases(std::vector<OpCase>& all) {
       {"window of 3 to both sides", 4, 4, 16, 16, {.scale = 0.3f, .before = 3, .after = 3}},
       {"chunks of 5", 4, 2, 32, 32, {.scale = 0.18f, .after = 0, .chunk = 5}},
       {"softcap", 4, 2, 32, 48, {.scale = 0.5f, .softcap = 3.0f}},
-      {"alibi", 8, 8, 32, 32, {.scale = 0.18f, .alibi = true}},
-      {"alibi, 12 heads", 12, 12, 32, 32, {.scale = 0.18f, .alibi = true}},
+      {"alibi", 8, 8, 32, 32, {.scale = 0.18f, .alibi = 8.0f}},
+      {"alibi, 12 heads", 12, 12, 32, 32, {.scale = 0.18f, .alibi = 5.0f, .alibi_factor = 0.7f}},
       {"sinks", 6, 2, 32, 32, {.scale = 0.18f, .after = 0}, true},
   };
   constexpr std::pair<int64_t, int32_t> kBatches[] = {{1, 1},  {2, 1},   {3, 3},   {33, 1},

@@ -185,12 +185,12 @@ def before_version_5(config):
         config["num_experts"] = config.pop("num_local_experts")
 
 
-# Muse Glimmer and a base for layers with a window came with version 5, Kimi Linear, GPT-2 and Mamba-2
-# have no RoPE, and Step 3.5 had another form before: test_step_checkpoints.py.
+# Muse Glimmer and a base for layers with a window came with version 5, Kimi Linear, GPT-2, BLOOM, MPT and
+# Mamba-2 have no RoPE, and Step 3.5 had another form before: test_step_checkpoints.py.
 @pytest.mark.parametrize("name", [name for name in NAMES
                                   if name not in ("muse-glimmer", "olmo3-llama3", "kimi-linear", "dots3note",
                                                   "gpt2", "gpt2-untied", "starcoder", "mamba2", "mamba2-groups",
-                                                  "deepseek-v4",
+                                                   "deepseek-v4", "bloom", "bloom-3-heads", "mpt", "mpt-6-heads",
                                                   "step35")])
 def test_configurations_of_transformers_4(name, tmp_path):
     saved(name, tmp_path / "m")
@@ -344,7 +344,7 @@ def test_a_shard_that_is_not_there(tmp_path):
                                   if name not in ("qwen3moe-mixed", "deepseek-v32", "glm-dsa",
                                                   "hy_v4", "hy_v4-full", "dots3note",
                                                   "mimo2", "muse-glimmer", "olmo3-llama3",
-                                                  "bitnet")])
+                                                  "bitnet", "falcon-rw")])
 def test_names_are_those_of_llama_cpp(name, tmp_path):
     """The gguf package lists what its converter may write."""
     gguf = pytest.importorskip("gguf")

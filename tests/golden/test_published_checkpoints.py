@@ -99,3 +99,50 @@ def test_limits_of_ling_3(tmp_path):
         after = evaluate(tmp_path / "m", tmp_path / "logits")
         assert not np.array_equal(after, before)
         before = after
+
+
+def minimax_m3(config):
+    """Settings of the index in a section of their own, around it a model that also sees."""
+    config["moe_layer_freq"] = [int(kind == "sparse") for kind in config.pop("mlp_layer_types")]
+    freq = [int(kind == "minimax_m3_sparse") for kind in config.pop("layer_types")]
+    config["sparse_attention_config"] = {
+        "use_sparse_attention": True, "sparse_attention_freq": freq, "sparse_init_block": 0,
+        "sparse_score_type": "max", **{there: config.pop(here) for here, there in (
+            ("index_n_heads", "sparse_num_index_heads"), ("index_head_dim", "sparse_index_dim"),
+            ("index_block_size", "sparse_block_size"), ("index_topk_blocks", "sparse_topk_blocks"),
+            ("index_local_blocks", "sparse_local_block"))}}
+    config |= {"hidden_act": "swigluoai", "use_gemma_norm": True, "use_qk_norm": True, "qk_norm_type": "per_head",
+               "scoring_func": "sigmoid", "n_shared_experts": 1,
+               "rope_theta": config.pop("rope_parameters")["rope_theta"]}
+    return {"architectures": ["MiniMaxM3SparseForConditionalGeneration"], "model_type": "minimax_m3_vl",
+            "text_config": config, "vision_config": {}}
+
+
+def test_names_of_minimax_m3(tmp_path):
+    saved("minimax-m3", tmp_path / "m")
+    before = evaluate(tmp_path / "m", tmp_path / "logits")
+
+    def published(tensors):
+        named = {}
+        for name, tensor in tensors.items():
+            name = "language_model." + name.replace("indexer.", "index_")
+            if "mlp.experts." in name:
+                stem = name.split("mlp.")[0] + "block_sparse_moe.experts."
+                for e, expert in enumerate(tensor):
+                    parts = expert.chunk(2) if "gate_up" in name else [expert]
+                    for part, which in zip(parts, ("w1", "w3") if "gate_up" in name else ("w2",)):
+                        named[f"{stem}{e}.{which}.weight"] = part.clone()
+                continue
+            name = name.replace("mlp.gate.e_score", "block_sparse_moe.e_score")
+            for part in ("gate.", "shared_experts."):
+                name = name.replace("mlp." + part, "block_sparse_moe." + part)
+            if "gate_up_proj" in name:
+                for part, rows in zip(("gate_proj", "up_proj"), tensor.chunk(2)):
+                    named[name.replace("gate_up_proj", part)] = rows.clone()
+                continue
+            named[name] = tensor
+        for name in ("patch_merge_mlp.linear_1.weight", "multi_modal_projector.linear_1.weight"):
+            named[name] = tensors["lm_head.weight"].clone()
+        return named
+    rewritten(tmp_path / "m", minimax_m3, published)
+    assert np.array_equal(evaluate(tmp_path / "m", tmp_path / "logits"), before)

@@ -62,6 +62,13 @@ const std::map<std::string, Published>& published() {
       {"gpt2", {124.3}},
       {"starcoderbase-1b", {1137}},
       {"dbrx", {131597}},
+      {"baichuan2-13b", {13897}},
+      {"bloom-7b1", {7069}},
+      {"mpt-7b", {6649}},
+      {"jais-13b", {13453}},  // 13021 without the output, which files have
+      {"refact-1.6b", {1586}},
+      {"codeshell-7b", {7974}},
+      {"smallthinker-21b-a3b", {21507}},
       {"orion-14b", {14500}},
       {"xverse-7b", {7300}},
       {"mamba2-2.7b", {2703}},
@@ -93,6 +100,7 @@ const std::map<std::string, Published>& published() {
       {"hunyuan-1.8b", {1791}},
       {"hunyuan-a13b", {80390}},
       {"minimax-m2", {228700}},
+      {"minimax-m3", {426174}},  // published as 428B, with what sees
       {"ministral-3-8b", {8490}},
       {"glm-4.5-air", {106850}},
       {"command-r7b", {8028}},

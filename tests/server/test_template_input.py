@@ -255,6 +255,16 @@ def test_whether_to_think(with_template):
     assert both == applied(service, question, chat_template_kwargs={"thinking": False})
 
 
+def test_whether_to_think_as_a_word(start):
+    service = start("--chat-template", "{% if thinking_mode is defined %}mode {{ thinking_mode }}{% endif %}.")
+    question = [{"role": "user", "content": "Name a colour."}]
+    for value, word in ((True, "enabled"), (False, "disabled")):
+        assert f"mode {word}." in applied(service, question, chat_template_kwargs={"enable_thinking": value})
+    assert "mode" not in applied(service, question)
+    assert "mode adaptive." in applied(service, question, chat_template_kwargs={
+        "enable_thinking": True, "thinking_mode": "adaptive"})
+
+
 @pytest.mark.parametrize("messages", [
     [{"role": "user", "content": "x"}],
     [{"role": "user", "content": "x"}, {"role": "assistant", "content": ""}],

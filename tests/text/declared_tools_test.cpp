@@ -36,6 +36,8 @@ const Form kForms[] = {
      "</arg_value>\n</tool_call>"},
     {"<minimax:tool_call>", "<minimax:tool_call>\n<invoke name=\"f\">\n<parameter name=\"a\">",
      "</parameter>\n</invoke>\n</minimax:tool_call>"},
+    {"]<]minimax[>[", "]<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name=\"f\">]<]minimax[>[<a>",
+     "]<]minimax[>[</a>]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>"},
     {"<tool_calls> <tool_call>",
      "<tool_calls><tool_call>f<tool_sep>\n<arg_key>a</arg_key>\n<arg_value>",
      "</arg_value>\n</tool_call></tool_calls>"},

@@ -404,6 +404,26 @@ TEST_CASE("forms with tags around sections") {
              "<minimax:tool_call>\n<invoke name=\"get_weather\">\n<parameter name=\"city\">Zürich</"
              "parameter>\n<parameter name=\"days\">3</parameter>\n</invoke>\n</minimax:tool_call>"),
         "", "", std::string(kWeather));
+  const auto minimax = [](std::string text) {  // each % is what stands before tags
+    for (size_t at = 0; (at = text.find('%', at)) != std::string::npos;) {
+      text.replace(at, 1, "]<]minimax[>[");
+    }
+    return text;
+  };
+  const std::string minimax_marks = minimax("% <mm:think>");
+  check(read(minimax_marks,
+             minimax("<mm:think>hm</mm:think>I look.%<tool_call>\n%<invoke name=\"get_weather\">"
+                     "%<city>Zürich%</city>%<days>3%</days>%</invoke>\n%</tool_call>")),
+        "hm", "I look.", std::string(kWeather));
+  check(read(minimax_marks, "</mm:think>Done.", "]~b]ai\n"), "", "Done.", "");
+  check(read(minimax_marks,
+             minimax("%<tool_call>%<invoke name=\"f\">%<a>%<item>%<b>x%</b>%<c>true%</c>%</item>"
+                     "%<item>2%</item>%</a>\n%<d>%<e>%</e>%</d>%</invoke>"
+                     "%<invoke name=\"g\">%</invoke>%</tool_call>")),
+        "", "", "|f|{\"a\":[{\"b\":\"x\",\"c\":true},2],\"d\":{\"e\":\"\"}};|g|{};");
+  const std::string open =
+      minimax("%<tool_call>%<invoke name=\"f\">%<a>%<item>x%</a>%</tool_call>");
+  check(read(minimax_marks, open), "", open, "");
   constexpr std::string_view kHunyuan = "<tool_calls> <tool_call> <think>";
   check(read(kHunyuan, "<think>\nhm\n</think>\n<answer>\nDone.\n</answer>"), "hm", "Done.", "");
   check(read(kHunyuan,

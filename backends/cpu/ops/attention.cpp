@@ -18,6 +18,7 @@
 
 #include "backends/cpu/parallel.h"
 #include "engine/core/portable_math.h"
+#include "engine/graph/alibi.h"
 
 namespace infer::cpu {
 namespace {
@@ -214,7 +215,8 @@ class Attention {
   Row row(int64_t r) const {
     const int32_t slot = *call_.inputs[1].row<int32_t>(0, r);
     if (chosen().data != nullptr) {
-      return {0, op::SelectSlots::given(slot, chosen().desc.shape[0], p_.chosen_block)};
+      return {0, op::SelectSlots::given(slot, chosen().desc.shape[0], p_.chosen_block,
+                                        p_.chosen_by_head)};
     }
     const TensorRef& last = call_.inputs[4];
     return {first_seen(slot, p_), (last.data == nullptr ? slot : *last.row<int32_t>(0, r)) + 1};
@@ -348,7 +350,8 @@ class Attention {
         if (!last) all.next = in((page + 1) * kPageTokens);
         return all;
       }
-      const int32_t* slots = chosen().row<int32_t>(0, tile.first) + page * kPageTokens;
+      const int64_t list = chosen().desc.shape[1] > 1 ? kv_head(unit) : 0;
+      const int32_t* slots = chosen().row<int32_t>(list, tile.first) + page * kPageTokens;
       for (int32_t j = any.begin; j < any.end; ++j) {
         copy_row(all, in(slots[j]), slots[j] % kPageTokens, copied, j);
       }
@@ -367,8 +370,23 @@ class Attention {
     } else {
       ops_.scores(queries_, count, keys, visible, any, slice_, scores_);
     }
+    if (p_.alibi > 0) add_biases(tile, unit, page, any);
     ops_.soften(scores_, count, visible, p_.softcap, states.softmax, states.mixes, sizes_.v_pad);
     ops_.mix(scores_, count, values, visible, any, slice_, states.mixes, sizes_.v_pad);
+  }
+
+  void add_biases(const Tile& tile, int64_t unit, int64_t page, Visible any) const {
+    float* scores = scores_;
+    for (int64_t r = tile.first; r < tile.last; ++r) {
+      const int64_t distance = *call_.inputs[1].row<int32_t>(0, r) - page * kPageTokens;
+      for (int64_t g = 0; g < sizes_.heads; ++g, scores += kPageTokens) {
+        const float slope =
+            p_.alibi_factor * alibi_slope(head(unit, g), q_.desc.shape[1], p_.alibi);
+        for (int32_t j = any.begin; j < any.end; ++j) {
+          scores[j] -= slope * static_cast<float>(std::abs(distance - j));
+        }
+      }
+    }
   }
 
   /// Takes a chunk's states into the total of the rows that it is a part of.

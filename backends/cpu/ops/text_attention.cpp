@@ -136,7 +136,7 @@ class TextAttention {
                        nullptr};
     };
     ops_.scores(queries_, count, rows(k_), visible, any, slice_, scores_);
-    if (p_.alibi) add_biases(first, last, unit, page, any);
+    if (p_.alibi > 0) add_biases(first, last, unit, page, any);
     ops_.soften(scores_, count, visible, p_.softcap, states_, mixes_, sizes_.v_pad);
     ops_.mix(scores_, count, rows(v_), visible, any, slice_, mixes_, sizes_.v_pad);
   }
@@ -145,7 +145,8 @@ class TextAttention {
     float* scores = scores_;
     for (int64_t r = first; r < last; ++r) {
       for (int64_t g = 0; g < sizes_.heads; ++g, scores += kPageTokens) {
-        const float slope = alibi_slope(head(unit, g), q_.desc.shape[1]);
+        const float slope =
+            p_.alibi_factor * alibi_slope(head(unit, g), q_.desc.shape[1], p_.alibi);
         for (int32_t j = any.begin; j < any.end; ++j) {
           scores[j] -= slope * static_cast<float>(std::abs(r - page - j));
         }

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 
 #include "backends/cuda/cache.h"
 #include "backends/cuda/rounded_values.h"
 #include "backends/gpu/step.h"
 #include "engine/core/checked.h"
+#include "engine/graph/alibi.h"
 
 namespace infer::cuda {
 namespace {
@@ -46,6 +48,10 @@ struct TileKernel {
   {"attention_tile_" #key "_" #value, key, value, blocks, AttentionTile<key, value>::kBytes},
 constexpr TileKernel kTileKernels[] = {INFER_ATTENTION_TILES(INFER_ATTENTION_TILE)};
 #undef INFER_ATTENTION_TILE
+#define INFER_BIASED_TILE(key, value, blocks) \
+  {"attention_tile_biased_" #key "_" #value, key, value, blocks, AttentionTile<key, value>::kBytes},
+constexpr TileKernel kBiasedKernels[] = {INFER_BIASED_TILES(INFER_BIASED_TILE)};
+#undef INFER_BIASED_TILE
 // GPUs of compute capability 8.6 and 8.9 have 100 KiB, and a block takes 1 KiB more than it asks
 // for.
 static_assert(std::ranges::all_of(kTileKernels, [](const TileKernel& kernel) {
@@ -84,7 +90,9 @@ const TileKernel* tile_kernel(const NodeCall& call) {
       call.kv_layout.layers[static_cast<size_t>(call.params<op::Attention>().kv_layer)];
   if (!tile_reads(kv.k_type, shape.k_dim, at.k_row)) return nullptr;
   if (!tile_reads(kv.v_type, shape.v_dim, at.v_row)) return nullptr;
-  for (const TileKernel& kernel : kTileKernels) {
+  const bool biased = call.params<op::Attention>().alibi > 0;
+  for (const TileKernel& kernel :
+       biased ? std::span<const TileKernel>(kBiasedKernels) : std::span(kTileKernels)) {
     if (kernel.k_dim != shape.k_dim || kernel.v_dim != shape.v_dim) continue;
     return kernel.shared_bytes <= call.gpu.shared_bytes ? &kernel : nullptr;
   }
@@ -129,11 +137,17 @@ AttentionParams attention_params(const NodeCall& call) {
   params.window = static_cast<uint32_t>(p.window);
   params.chunked = p.chunked ? 1 : 0;
   params.rows = gpu::kTokenRows;
+  if (p.alibi > 0) {
+    const std::vector<float> slopes = alibi_slopes(q.dim(1), p.alibi, p.alibi_factor);
+    params.slopes = call.recorder.keep(std::as_bytes(std::span(slopes)));
+  }
   if (const Operand& chosen = call.inputs[5]; chosen.given()) {
     params.chosen = chosen.address;
     params.chosen_stride = chosen.stride(2);
+    params.chosen_list_stride = chosen.size(1) > 1 ? chosen.stride(1) : 0;
     params.chosen_count = chosen.size(0);
     params.chosen_block = static_cast<uint32_t>(p.chosen_block);
+    params.chosen_shift = p.chosen_by_head ? 0 : 1;
   }
   return params;
 }

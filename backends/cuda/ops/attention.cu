@@ -147,7 +147,7 @@ INFER_DEVICE void attend(const AttentionParams& p) {
     // As op::SelectSlots::given() says, less one.
     slot = own_slot < p.chosen_count
                ? own_slot
-               : p.chosen_count - p.chosen_block + (own_slot + 1) % p.chosen_block;
+               : p.chosen_count - p.chosen_block + (own_slot + p.chosen_shift) % p.chosen_block;
   } else {
     slot = static_cast<uint32_t>(Global<const int32_t>(p.last_seen)[row]);
     first = first_seen(own_slot, p.window, p.chunked);
@@ -230,7 +230,8 @@ INFER_DEVICE void attend(const AttentionParams& p) {
     if (kChosen && thread() < kPageTokens) {
       const uint32_t at = begin + thread() < slot ? begin + thread() : slot;
       const auto s = static_cast<uint32_t>(
-          Global<const int32_t>(p.chosen)[int64_t{row} * p.chosen_stride + at]);
+          Global<const int32_t>(p.chosen)[int64_t{row} * p.chosen_stride +
+                                          kv_head * p.chosen_list_stride + at]);
       const uint64_t of_slot = table.of(sequence, s);
       const uint32_t heads_before = kv_head * kPageTokens;
       listed_keys[turn + thread()] =
@@ -261,6 +262,9 @@ INFER_DEVICE void attend(const AttentionParams& p) {
     for (uint32_t o = 0; o < kOwnHeads; ++o) {
       const uint32_t h = o * kAttentionWarps + warp();
       if (h >= kHeads) break;
+      const float slope = !kChosen && p.slopes != 0 && h < heads
+                              ? Global<const float>(p.slopes)[first_head + h]
+                              : 0.0f;
       float score[2];
       bool seen[2];
 #pragma unroll
@@ -273,6 +277,11 @@ INFER_DEVICE void attend(const AttentionParams& p) {
           s = s + partial[(w * kHeads + h) * kPageTokens + token];
         }
         s = s * p.scale;
+        if (!kChosen && p.slopes != 0) {
+          const auto distance = static_cast<float>(static_cast<int32_t>(own_slot) -
+                                                   static_cast<int32_t>(begin + token));
+          s = fused(-slope, magnitude_of(distance), s);
+        }
         if (p.softcap > 0) s = p.softcap * tanh_of(s / p.softcap);
         score[j] = seen[j] ? s : -infinity();
       }

@@ -59,12 +59,15 @@ struct AttentionParams {
   uint32_t pairs;
   /// The slots that rows see, ascending: places in this list are as slots then. 0: they see all.
   uint64_t chosen;
-  uint32_t chosen_stride;  ///< of rows
+  uint32_t chosen_stride;       ///< of rows
+  uint32_t chosen_list_stride;  ///< of the heads of keys; 0: they share a list
   uint32_t chosen_count;
   uint32_t chosen_block;  ///< op::SelectSlots::block
+  uint32_t chosen_shift;  ///< 0 if heads choose for themselves, 1 if not
   uint32_t unused;
+  uint64_t slopes;  ///< by head; 0: scores have no biases
 };
-static_assert(sizeof(AttentionParams) == 296);
+static_assert(sizeof(AttentionParams) == 312);
 
 /// The sizes of keys and values that have tiles, and the blocks that a multiprocessor holds by the
 /// registers; by shared memory of 100 KiB it holds as many, but one of the two widest.
@@ -77,5 +80,10 @@ static_assert(sizeof(AttentionParams) == 296);
   TILE(128, 128, 2)                 \
   TILE(192, 128, 2)                 \
   TILE(256, 256, 2)
+
+/// Those of them that have kernels for scores with biases: attention_tile_biased_…
+#define INFER_BIASED_TILES(TILE) \
+  TILE(64, 64, 3)                \
+  TILE(128, 128, 2)
 
 }  // namespace infer::cuda

@@ -103,10 +103,10 @@ INFER_DEVICE Run run_in_cache(const AttentionParams& p, uint32_t begin, uint32_t
 }
 
 /// The pages of the cache, of any type of 16 bits or with blocks.
-template <uint32_t kKey, uint32_t kValue>
+template <uint32_t kKey, uint32_t kValue, bool kBiased>
 struct CacheSource {
   using Tile = AttentionTile<kKey, kValue>;
-  static constexpr bool kBiases = false;
+  static constexpr bool kBiases = kBiased;
   const AttentionParams& p;
   Pages table;
 
@@ -118,6 +118,10 @@ struct CacheSource {
     return {first_seen(slot, p.window, p.chunked),
             static_cast<uint32_t>(Global<const int32_t>(p.last_seen)[row])};
   }
+  INFER_DEVICE uint32_t position(uint32_t row) const {
+    return static_cast<uint32_t>(Global<const int32_t>(p.slots)[row]);
+  }
+  INFER_DEVICE float slope(uint32_t head) const { return Global<const float>(p.slopes)[head]; }
   INFER_DEVICE Run run_of(uint32_t begin, uint32_t end) const {
     return run_in_cache(p, begin, end);
   }
@@ -184,10 +188,16 @@ struct CacheSource {
   }
 };
 
-#define INFER_ATTENTION_TILE(key, value, blocks)                                        \
-  INFER_KERNEL(attention_tile_##key##_##value, AttentionParams, kTileThreads, blocks) { \
-    attend_tile<key, value>(CacheSource<key, value>{p, pages_of(p.step, p.kind)});      \
+#define INFER_ATTENTION_TILE(key, value, blocks)                                          \
+  INFER_KERNEL(attention_tile_##key##_##value, AttentionParams, kTileThreads, blocks) {   \
+    attend_tile<key, value>(CacheSource<key, value, false>{p, pages_of(p.step, p.kind)}); \
   }
 INFER_ATTENTION_TILES(INFER_ATTENTION_TILE)
+
+#define INFER_BIASED_TILE(key, value, blocks)                                                  \
+  INFER_KERNEL(attention_tile_biased_##key##_##value, AttentionParams, kTileThreads, blocks) { \
+    attend_tile<key, value>(CacheSource<key, value, true>{p, pages_of(p.step, p.kind)});       \
+  }
+INFER_BIASED_TILES(INFER_BIASED_TILE)
 
 }  // namespace infer::cuda

@@ -16,6 +16,10 @@ int64_t parts_of(int64_t rows, const Tuning& tuning) {
   return rows <= tuning.split_rows ? kSelectParts : 1;
 }
 
+int64_t lists_of(const NodeView& node) {
+  return node.graph.value(node.node.outputs[0]).desc.shape[1];
+}
+
 void record(const NodeCall& call) {
   const auto& p = call.params<op::SelectSlots>();
   const KvGeometry& kv = call.graph.kv();
@@ -35,6 +39,7 @@ void record(const NodeCall& call) {
   params.q_strides = strides_of(q);
   params.weights_stride = call.inputs[1].given() ? call.inputs[1].stride(2) : 0;
   params.y_stride = y.stride(2);
+  params.list_stride = y.stride(1);
   params.heads = q.size(1);
   params.dim = q.size(0);
   params.kind = static_cast<uint32_t>(at.kind);
@@ -43,17 +48,18 @@ void record(const NodeCall& call) {
   params.k_type = *cache_type(kv.k_type);
   params.across = at.k_element > 0 ? 1 : 0;
   params.whole = whole_rows(kv.k_type, dim, at.k_row) ? 1 : 0;
-  params.count = static_cast<uint32_t>(p.count / p.block);
+  params.count = static_cast<uint32_t>(p.best());
   params.room = static_cast<uint32_t>(room_of(params.count));
   params.block = static_cast<uint32_t>(p.block);
   params.tokens = static_cast<uint32_t>(at.tokens);
   params.numbers = p.numbers ? 1 : 0;
-  call.recorder.launch("select_slots", params, {parts_of(y.dim(2), call.tuning), y.dim(2), 1},
-                       kSelectThreads);
+  call.recorder.launch(p.by_head ? "select_slots_by_head" : "select_slots", params,
+                       {parts_of(y.dim(2), call.tuning), y.dim(2), y.dim(1)}, kSelectThreads);
 }
 
 int64_t counters(const NodeView& node, const Tuning& tuning) {
-  return std::min(node.graph.value(node.node.outputs[0]).desc.shape[2], tuning.split_rows);
+  const int64_t rows = node.graph.value(node.node.outputs[0]).desc.shape[2];
+  return lists_of(node) * std::min(rows, tuning.split_rows);
 }
 
 /// The buffers.
@@ -62,7 +68,7 @@ int64_t scratch(const NodeView& node, const Tuning& tuning, Roles) {
   const int64_t rows = node.graph.value(node.node.outputs[0]).desc.shape[2];
   const int64_t parts = parts_of(rows, tuning);
   const int64_t buffers = parts == 1 ? 1 : parts + 1;
-  return rows * buffers * (1 + room_of(p.count / p.block)) * int64_t{sizeof(uint64_t)};
+  return lists_of(node) * rows * buffers * (1 + room_of(p.best())) * int64_t{sizeof(uint64_t)};
 }
 
 }  // namespace

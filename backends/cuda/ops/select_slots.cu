@@ -2,6 +2,7 @@
 
 #include "backends/cuda/device/arrival.h"
 #include "backends/cuda/device/cache_rows.h"
+#include "backends/cuda/device/reduce.h"
 #include "backends/cuda/device/step.h"
 
 namespace infer::cuda {
@@ -168,12 +169,66 @@ INFER_DEVICE void add_runs(const SelectSlotsParams& p, uint32_t row, uint32_t la
 
 static_assert(kSelectThreads == 2 * kPageTokens);
 
-INFER_KERNEL(select_slots, SelectSlotsParams, kSelectThreads, 4) {
+/// The product of a head's query, which begins at `query`, and the key at `row`, as score() takes
+/// it.
+template <uint32_t kType>
+INFER_DEVICE float product(const SelectSlotsParams& p, uint64_t row, uint32_t token,
+                           const Global<const float>& query) {
+  float sum = 0;
+  if (p.across != 0) {
+    for (uint32_t i = 0; i < p.dim; ++i) {
+      sum = fused(query[i], cache_element(p.k_type, row, i * kPageTokens + token), sum);
+    }
+    return sum;
+  }
+  for (uint32_t i = 0; i < p.dim; i += 4) {
+    const float4 k = four_of<kType>(p.k_type, row, i, p.dim);
+    sum = fused(query[i], k.x, sum);
+    if (kType != kCacheOdd || i + 1 < p.dim) sum = fused(query[i + 1], k.y, sum);
+    if (kType != kCacheOdd || i + 2 < p.dim) sum = fused(query[i + 2], k.z, sum);
+    if (kType != kCacheOdd || i + 3 < p.dim) sum = fused(query[i + 3], k.w, sum);
+  }
+  return sum;
+}
+
+/// Adds blocks [begin, end) of a row by the highest score that a head gives to their slots.
+INFER_DEVICE void add_blocks(const SelectSlotsParams& p, uint32_t row, uint32_t head,
+                             uint32_t begin, uint32_t end, Best& best) {
+  INFER_SHARED(float, highest, kSelectWarps);
+  const auto sequence = static_cast<uint32_t>(Global<const int32_t>(p.sequences)[row]);
+  const Pages table = pages_of(p.step, p.kind);
+  const Global<const float> query(p.q + uint64_t{place(p.q_strides, head, row)} * 4);
+  for (uint32_t block = begin; block < end; ++block) {
+    float own = -infinity();
+    for (uint32_t i = thread(); i < p.block; i += kSelectThreads) {
+      const uint32_t slot = block * p.block + i;
+      const uint32_t token = slot % kPageTokens;
+      const uint64_t keys = table.of(sequence, slot) + p.k_offset;
+      const uint64_t key = p.across != 0 ? keys : keys + token * p.k_row;
+      with_type(p.k_type, p.whole, [&](auto type) {
+        own = most_of(own, product<decltype(type)::kValue>(p, key, token, query));
+      });
+    }
+    own = warp_max(own);
+    if (lane() == 0) highest[warp()] = own;
+    sync_block();
+    float all = highest[0];
+    for (uint32_t w = 1; w < kSelectWarps; ++w) all = most_of(all, highest[w]);
+    best.add(thread() == 0 ? ranked(all, (block + 1) * p.block - 1) : 0);
+  }
+}
+
+/// kByHead: heads choose for themselves, and the row's own block is always chosen.
+template <bool kByHead>
+INFER_DEVICE void select(const SelectSlotsParams& p) {
   const uint32_t row = block_y();
   if (row >= step_rows(p.step, gpu::kTokenRows)) return;
+  const uint32_t list = kByHead ? block_z() : 0;
+  const uint32_t lists = kByHead ? p.heads : 1;
   const auto last = static_cast<uint32_t>(Global<const int32_t>(p.slots)[row]);
-  const Global<int32_t> y(p.y + uint64_t{row} * p.y_stride * 4);
-  const uint32_t most = p.numbers != 0 ? p.count : p.count * p.block + p.block - 1;
+  const Global<int32_t> y(p.y + (uint64_t{row} * p.y_stride + list * p.list_stride) * 4);
+  const uint32_t most =
+      p.numbers != 0 ? p.count : p.count * p.block + p.block - (kByHead ? 0 : 1);
   const uint32_t seen = p.numbers != 0 ? (last + 1) / p.block : last + 1;
   if (seen <= most) {  // it sees all
     if (block_x() > 0) return;
@@ -182,23 +237,29 @@ INFER_KERNEL(select_slots, SelectSlotsParams, kSelectThreads, 4) {
     }
     return;
   }
-  const uint32_t runs = ((last + 1) / p.block + kPageTokens - 1) / kPageTokens;
+  const uint32_t blocks = (last + (kByHead ? 0 : 1)) / p.block;
+  const uint32_t runs = kByHead ? blocks : (blocks + kPageTokens - 1) / kPageTokens;
   const uint32_t of_part = (runs + grid_x() - 1) / grid_x();
   const uint32_t begin = block_x() * of_part;
   if (begin >= runs) return;
   const uint32_t end = begin + of_part < runs ? begin + of_part : runs;
   const uint32_t buffers = grid_x() == 1 ? 1 : grid_x() + 1;
+  const uint64_t own = uint64_t{row} * lists + list;
   const auto buffer = [&](uint32_t i) {
-    return p.buffers + (uint64_t{row} * buffers + i) * (1 + p.room) * 8;
+    return p.buffers + (own * buffers + i) * (1 + p.room) * 8;
   };
 
   Best best(buffer(block_x()) + 8, p.count, p.room);
-  add_runs(p, row, last, begin, end, best);
+  if constexpr (kByHead) {
+    add_blocks(p, row, list, begin, end, best);
+  } else {
+    add_runs(p, row, last, begin, end, best);
+  }
   best.trim();
   if (grid_x() > 1) {
     if (thread() == 0) Global<uint64_t>(buffer(block_x()))[0] = best.size();
     const uint32_t parts = (runs + of_part - 1) / of_part;
-    if (!comes_last(p.counters + uint64_t{row} * 4, parts)) return;
+    if (!comes_last(p.counters + own * 4, parts)) return;
     best = Best(buffer(grid_x()) + 8, p.count, p.room);
     for (uint32_t part = 0; part < parts; ++part) {
       const Global<const uint64_t> from(buffer(part));
@@ -215,7 +276,7 @@ INFER_KERNEL(select_slots, SelectSlotsParams, kSelectThreads, 4) {
     }
     return;
   }
-  const uint32_t tail = (last + 1) / p.block * p.block;
+  const uint32_t tail = blocks * p.block;
   for (uint32_t i = thread(); i < most; i += kSelectThreads) {
     const uint32_t block = i / p.block;
     const uint32_t behind = tail + (i - p.count * p.block);
@@ -229,5 +290,8 @@ INFER_KERNEL(select_slots, SelectSlotsParams, kSelectThreads, 4) {
     y[i] = slot;
   }
 }
+
+INFER_KERNEL(select_slots, SelectSlotsParams, kSelectThreads, 4) { select<false>(p); }
+INFER_KERNEL(select_slots_by_head, SelectSlotsParams, kSelectThreads, 4) { select<true>(p); }
 
 }  // namespace infer::cuda

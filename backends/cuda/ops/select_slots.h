@@ -1,6 +1,7 @@
 // The slots that rows attend to: a block scores the keys of a row, as many at once as a page has,
 // and keeps the best in a buffer, in the order of the slots. When it is full, the worse ones go.
-// Where whole blocks of slots are chosen, each has one key, at its last slot.
+// Where whole blocks of slots are chosen, each has one key, at its last slot; where heads choose
+// for themselves (select_slots_by_head), it has that of its slots which scores highest.
 //
 // Steps of few rows have a block for each part of a row's keys. The last of them to end takes the
 // best of all parts. No cut changes what is chosen.
@@ -15,17 +16,18 @@ namespace infer::cuda {
 inline constexpr int kSelectThreads = 128;
 inline constexpr uint32_t kSelectParts = 32;
 
-/// Grid: parts of a row (kSelectParts or 1), rows.
+/// Grid: parts of a row (kSelectParts or 1), rows, lists of a row.
 struct SelectSlotsParams {
   uint64_t step, q;
   uint64_t weights;  ///< 0: all are 1
   uint64_t slots, sequences, y;
-  /// u64 [1 + room, buffers, rows]: how many there are, and those; a buffer for each part and, if
-  /// there are several, one for the best of all.
+  /// u64 [1 + room, buffers, lists, rows]: how many there are, and those; a buffer for each part
+  /// and, if there are several, one for the best of all.
   uint64_t buffers;
-  uint64_t counters;  ///< u32 [rows]: parts that are done; 0 before and after
+  uint64_t counters;  ///< u32 [lists, rows]: parts that are done; 0 before and after
   gpu::StridePush q_strides;
   uint32_t weights_stride, y_stride;  ///< of rows
+  uint32_t list_stride;               ///< of y
   uint32_t heads, dim;
   uint32_t kind;             ///< of pages
   uint32_t k_offset, k_row;  ///< bytes
@@ -36,7 +38,6 @@ struct SelectSlotsParams {
   uint32_t block;            ///< slots that a key stands for
   uint32_t tokens;           ///< slots of a page that have one key: `block`, or 1
   uint32_t numbers;          ///< 1: blocks are numbered in place of slots
-  uint32_t unused;
 };
 static_assert(sizeof(SelectSlotsParams) == 136);
 

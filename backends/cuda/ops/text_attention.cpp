@@ -53,8 +53,7 @@ void record(const NodeCall& call) {
   const Operand& k = call.inputs[1];
   const Operand& v = call.inputs[2];
   const Operand& y = call.outputs[0];
-  std::vector<float> slopes;
-  for (int64_t h = 0; p.alibi && h < q.dim(1); ++h) slopes.push_back(alibi_slope(h, q.dim(1)));
+  const std::vector<float> slopes = alibi_slopes(q.dim(1), p.alibi, p.alibi_factor);
   const TextAttentionParams params{
       .step = call.step,
       .q = q.address,
@@ -64,7 +63,7 @@ void record(const NodeCall& call) {
       .begins = call.inputs[3].address,
       .ends = call.inputs[4].address,
       .sinks = call.inputs[5].address,
-      .slopes = p.alibi ? call.recorder.keep(std::as_bytes(std::span(slopes))) : 0,
+      .slopes = p.alibi > 0 ? call.recorder.keep(std::as_bytes(std::span(slopes))) : 0,
       .halves = call.scratch,
       .q_strides = strides_of(q),
       .k_strides = strides_of(k),

@@ -6,8 +6,9 @@
 layout(buffer_reference, scalar, buffer_reference_align = 8) coherent buffer Numbers { uint64_t v[]; };
 
 const uint kBufferBytes = (1 + kRoom) * 8;
-// Slots of a row, or blocks.
-const uint kMost = kNumbers != 0 ? kCount : kCount * kBlock + kBlock - 1;
+// Of a list: slots, or blocks.
+const uint kMost =
+    kNumbers != 0 ? kCount : kCount * kBlock + kBlock - (kByHead != 0 ? 0 : 1);
 const uint kBins = 256;
 
 shared uint bins[kBins];
@@ -97,8 +98,11 @@ uint64_t ranked(float score, uint slot) {
   return packUint2x32(uvec2(~slot, ordered));
 }
 
+// The blocks of a row at slot `last` that may be chosen.
+uint blocks_of(uint last) { return (last + (kByHead != 0 ? 0 : 1)) / kBlock; }
+
 // Writes the slots of the blocks whose last ones were added, at `to`, ascending, then those behind
-// the last whole block up to `last`, then −1 up to kMost; or the numbers of the blocks.
+// blocks_of() up to `last`, then −1 up to kMost; or the numbers of the blocks.
 void write_best(I32 y, uint to, uint last) {
   trim_best();
   sync_best();
@@ -108,7 +112,7 @@ void write_best(I32 y, uint to, uint last) {
     }
     return;
   }
-  const uint tail = (last + 1) / kBlock * kBlock;
+  const uint tail = blocks_of(last) * kBlock;
   for (uint i = gl_LocalInvocationIndex; i < kMost; i += kLanes) {
     int slot = -1;
     if (i / kBlock < best_size) {

@@ -27,8 +27,8 @@ uint pages_seen(uint first, uint slot) { return slot / kPageTokens - first / kPa
 
 // The last place in the list of `most` slots that a row sees: as op::SelectSlots::given() says, less
 // one.
-uint last_chosen(uint slot, uint most, uint block) {
-  return slot < most ? slot : most - block + (slot + 1) % block;
+uint last_chosen(uint slot, uint most, uint block, uint shift) {
+  return slot < most ? slot : most - block + (slot + shift) % block;
 }
 uint chunk_pages(uint pages) { return (pages + kChunks - 1) / kChunks; }
 // A window whose highest bit is set divides the slots into chunks, of which one is in sight.

@@ -27,7 +27,9 @@ layout(push_constant, scalar) uniform Push {
   uint window;
   uint key_dim;  // as kKeyDim, but no constant: drivers would unroll loops over it
   F32 chunks;    // f32 [kValueDim + 2, kChunks, heads, rows]: sum, score and mix
-  I32 chosen;    // i32 [kChosen, rows], if there are lists: their places are as slots then
+  // i32 [kChosen, kChosenLists, rows], if there are such lists: their places are as slots then. With
+  // biases f32 [heads], the slopes.
+  I32 chosen;
 };
 
 const uint kOwn = (kValueDim + kLanes - 1) / kLanes;
@@ -68,7 +70,7 @@ void main() {
   const uint lane = gl_LocalInvocationID.x;
   const uint kv_head = first_head / group;
   const uint own_slot = uint(slots.v[r]);
-  const uint slot = kChosen != 0 ? last_chosen(own_slot, kChosen, kChosenBlock) : uint(last_seen.v[r]);
+  const uint slot = kChosen != 0 ? last_chosen(own_slot, kChosen, kChosenBlock, kChosenShift) : uint(last_seen.v[r]);
   const uint sequence = uint(sequences.v[r]);
   const uint first = kChosen != 0 ? 0 : first_seen(own_slot, window);
   const uint pages = pages_seen(first, slot);
@@ -110,7 +112,8 @@ void main() {
     uint64_t page;
     uint token = lane;
     if (kChosen != 0) {
-      const uint of_lane = uint(chosen.v[r * kChosen + min(begin + lane, slot)]);
+      const uint list = r * kChosenLists + (kChosenLists > 1 ? kv_head : 0);
+      const uint of_lane = uint(chosen.v[list * kChosen + min(begin + lane, slot)]);
       token = of_lane % kPageTokens;
       page = page_of(step.kinds[kind], sequence, of_lane);
       listed[turn][lane] = page + v_offset + (kv_head * kPageTokens + token) * v_row;
@@ -145,6 +148,10 @@ void main() {
     }
     [[unroll]] for (uint h = 0; h < kHeads; ++h) {
       score[h] *= scale;
+      if (kAlibi != 0) {
+        const float slope = F32(uint64_t(chosen)).v[first_head + h];
+        score[h] = fma(-slope, abs(float(int(own_slot) - int(begin + lane))), score[h]);
+      }
       if (softcap > 0) score[h] = softcap * tanh_of(score[h] / softcap);
       if (!seen) score[h] = kNone;
       const float largest = subgroupMax(score[h]);

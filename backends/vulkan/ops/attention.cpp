@@ -1,16 +1,18 @@
 // Attention: few rows are split along the keys, many share them in tiles. The tokens of prompts are
 // computed by matrices where the device has them, and are a numeric class of their own then.
 #include <algorithm>
+#include <span>
 
 #include "backends/vulkan/attend_matrix.h"
 #include "backends/vulkan/cache.h"
 #include "backends/vulkan/op.h"
 #include "engine/core/checked.h"
+#include "engine/graph/alibi.h"
 
 namespace infer::vulkan {
 namespace {
 
-/// ops/attention.comp; the shaders of tiles have all but the last two or three.
+/// ops/attention.comp. The shaders of tiles use all but one or two of them.
 struct Push {
   VkDeviceAddress step, q, slots, last_seen, sequences, sinks, y;
   StridePush q_strides, y_strides;
@@ -20,7 +22,8 @@ struct Push {
   float scale, softcap;
   uint32_t window;
   uint32_t key_dim;
-  VkDeviceAddress chunks, chosen;
+  VkDeviceAddress chunks;
+  VkDeviceAddress chosen;  ///< or slopes
 };
 
 /// ops/attention_merge.comp
@@ -105,6 +108,13 @@ class Attention {
   /// Lists of the slots that rows see. Such rows share no keys: they are computed one by one.
   const Operand& chosen() const { return call_.inputs[5]; }
   const Operand& y() const { return call_.outputs[0]; }
+  /// Of all heads, if scores have biases.
+  VkDeviceAddress slopes() const {
+    if (params_.alibi <= 0) return 0;
+    const std::vector<float> slopes =
+        alibi_slopes(call_.inputs[0].dim(1), params_.alibi, params_.alibi_factor);
+    return call_.recorder.keep(std::as_bytes(std::span(slopes)));
+  }
 
   Push push() const {
     const Operand& q = call_.inputs[0];
@@ -128,7 +138,7 @@ class Attention {
             .window = window(),
             .key_dim = q.size(0),
             .chunks = call_.scratch,
-            .chosen = chosen().address};
+            .chosen = chosen().given() ? chosen().address : slopes()};
   }
 
   /// Those that follow from the cache and the node alone.
@@ -140,7 +150,10 @@ class Attention {
             .across = at_.k_element > 0 ? 1u : 0u,
             .sinks = sinks().given() ? 1u : 0u,
             .chosen = chosen().given() ? chosen().size(0) : 0u,
-            .chosen_block = static_cast<uint32_t>(params_.chosen_block)};
+            .chosen_block = static_cast<uint32_t>(params_.chosen_block),
+            .chosen_shift = params_.chosen_by_head ? 0u : 1u,
+            .chosen_lists = chosen().given() ? chosen().size(1) : 1u,
+            .alibi = params_.alibi > 0 ? 1u : 0u};
   }
 
   void record_rows(int64_t chunks, const Part& part) const {

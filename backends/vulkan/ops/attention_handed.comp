@@ -31,6 +31,8 @@ layout(push_constant, scalar) uniform Push {
   float scale, softcap;
   uint window;
   uint key_dim;  // as kKeyDim, but no constant: drivers would unroll loops over it
+  uint64_t unused;
+  F32 slopes;  // with biases
 };
 
 const uint kLanes = kQueries;
@@ -152,6 +154,8 @@ void attend(uint begin, uint end, uint row, uint head, bool among) {
     last_slot = max(last_slot, uint(last_seen.v[r]));
   }
   const uint slot = uint(last_seen.v[row]);
+  const int own_slot = int(slots.v[row]);
+  const float slope = kAlibi != 0 ? slopes.v[head] : 0.0;
   const uint first = first_seen(uint(slots.v[row]), window);
   const uint pages = pages_seen(first, slot);
   const uint pages_of_chunk = chunk_pages(pages);
@@ -185,9 +189,12 @@ void attend(uint begin, uint end, uint row, uint head, bool among) {
     [[unroll]] for (uint r = 0; r < kQueries; ++r) {
       const uint early_r = subgroupBroadcast(early, r);
       const uint count_r = subgroupBroadcast(count, r);
+      const int own_slot_r = subgroupBroadcast(own_slot, r);
+      const float slope_r = subgroupBroadcast(slope, r);
       float largest = kNone;
       [[unroll]] for (uint n = 0; n < kTokens; ++n) {
         float s = score[r * kTokens + n] * scale;
+        if (kAlibi != 0) s = fma(-slope_r, abs(float(own_slot_r - int(start + token(n)))), s);
         if (softcap > 0) s = softcap * tanh_of(s / softcap);
         if (token(n) - early_r >= count_r) s = kNone;
         score[r * kTokens + n] = s;

@@ -25,7 +25,7 @@ void main() {
   const uint r = gl_WorkGroupID.z;
   if (r >= step.rows[kUpTo] || d >= kValueDim) return;
   const uint slot = uint(slots.v[r]);
-  const uint pages = kChosen != 0 ? pages_seen(0, last_chosen(slot, kChosen, kChosenBlock))
+  const uint pages = kChosen != 0 ? pages_seen(0, last_chosen(slot, kChosen, kChosenBlock, kChosenShift))
                                   : pages_seen(first_seen(slot, window), uint(last_seen.v[r]));
   const uint count = (pages + chunk_pages(pages) - 1) / chunk_pages(pages);
   float most = kSinks != 0 ? sinks.v[head] : uintBitsToFloat(0xff800000u);

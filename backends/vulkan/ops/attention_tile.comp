@@ -25,6 +25,8 @@ layout(push_constant, scalar) uniform Push {
   float scale, softcap;
   uint window;
   uint key_dim;  // as kKeyDim, but no constant: drivers would unroll loops over it
+  uint64_t unused;
+  F32 slopes;  // with biases
 };
 
 const uint kLanes = kQueries;  // of a part
@@ -214,6 +216,8 @@ void attend(uint begin, uint end, uint row, uint head, bool takes) {
     last_slot = max(last_slot, uint(last_seen.v[r]));
   }
   const uint slot = uint(last_seen.v[row]);
+  const int own_slot = int(slots.v[row]);
+  const float slope = kAlibi != 0 ? slopes.v[head] : 0.0;
   const uint first = first_seen(uint(slots.v[row]), window);
   const uint pages = pages_seen(first, slot);
   const uint pages_of_chunk = chunk_pages(pages);
@@ -246,6 +250,9 @@ void attend(uint begin, uint end, uint row, uint head, bool takes) {
     float largest = kNone;
     [[unroll]] for (uint t = 0; t < kTokens; ++t) {
       score[t] *= scale;
+      if (kAlibi != 0) {
+        score[t] = fma(-slope, abs(float(own_slot - int(start + part * kTokens + t))), score[t]);
+      }
       if (softcap > 0) score[t] = softcap * tanh_of(score[t] / softcap);
       if (part * kTokens + t - early >= count) score[t] = kNone;
       largest = max(largest, score[t]);

@@ -20,6 +20,9 @@ layout(push_constant, scalar) uniform Push {
   uint k_offset, v_offset, k_row, v_row;
   float scale, softcap;
   uint window;
+  uint key_dim;
+  uint64_t unused;
+  F32 slopes;  // with biases
 };
 
 const uint kSubgroups = kParts;
@@ -83,6 +86,10 @@ uvec4 eight_halves(uint type, uvec4 stored) {
 uvec4 key_halves(uvec4 units) { return eight_halves(kKeyType, units); }
 uvec4 value_halves(uvec4 units) { return eight_halves(kValueType, units); }
 
-float with_bias(float x, uint row, uint head, Run run, uint token) { return x; }
+float with_bias(float x, uint row, uint head, Run run, uint token) {
+  if (kAlibi == 0) return x;
+  const float slope = slopes.v[head] * (softcap > 0 ? 1.0 : kLog2E);
+  return fma(-slope, abs(float(int(slots.v[row]) - int(token))), x);
+}
 
 void main() { attend(); }

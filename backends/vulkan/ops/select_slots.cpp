@@ -41,7 +41,8 @@ void record(const NodeCall& call) {
   const Operand& y = call.outputs[0];
   const int64_t rows = y.dim(2);
   const int64_t parts = parts_of(rows, call.tuning);
-  const int64_t count = p.count / p.block;
+  const int64_t lists = y.dim(1);
+  const int64_t count = p.best();
   const SelectSlotsConstants constants{
       .key_type = *cache_type(kv.k_type),
       .across = at.k_element > 0 ? 1u : 0u,
@@ -52,7 +53,8 @@ void record(const NodeCall& call) {
       .block = static_cast<uint32_t>(p.block),
       .weighted = weights.given() ? 1u : 0u,
       .tokens = static_cast<uint32_t>(at.tokens),
-      .numbers = p.numbers ? 1u : 0u};
+      .numbers = p.numbers ? 1u : 0u,
+      .by_head = p.by_head ? 1u : 0u};
   call.recorder.dispatch("select_slots", constants,
                          Push{.step = call.step,
                               .q = q.address,
@@ -69,10 +71,10 @@ void record(const NodeCall& call) {
                               .kind = static_cast<uint32_t>(at.kind),
                               .k_offset = static_cast<uint32_t>(at.k_offset),
                               .k_row = static_cast<uint32_t>(at.k_row)},
-                         {parts, rows, 1});
+                         {parts, rows, lists});
   if (parts == 1) return;
   call.recorder.barrier();
-  const auto of_parts = static_cast<uint64_t>(rows * parts * buffer_bytes(count));
+  const auto of_parts = static_cast<uint64_t>(rows * lists * parts * buffer_bytes(count));
   call.recorder.dispatch("select_slots_merge", constants,
                          MergePush{.step = call.step,
                                    .slots = slots.address,
@@ -80,15 +82,15 @@ void record(const NodeCall& call) {
                                    .parts = call.scratch,
                                    .buffers = call.scratch + of_parts,
                                    .y_stride = y.stride(2)},
-                         {rows, 1, 1});
+                         {rows, lists, 1});
 }
 
 /// The buffers.
 int64_t scratch(const NodeView& node, const Tuning& tuning, Roles) {
   const auto& p = std::get<op::SelectSlots>(node.node.params);
-  const int64_t rows = node.graph.value(node.node.outputs[0]).desc.shape[2];
-  const int64_t parts = parts_of(rows, tuning);
-  return rows * (parts == 1 ? 1 : parts + 1) * buffer_bytes(p.count / p.block);
+  const auto& y = node.graph.value(node.node.outputs[0]).desc.shape;
+  const int64_t parts = parts_of(y[2], tuning);
+  return y[1] * y[2] * (parts == 1 ? 1 : parts + 1) * buffer_bytes(p.best());
 }
 
 }  // namespace

@@ -79,13 +79,12 @@ void record(const NodeCall& call) {
   const Operand& v = call.inputs[2];
   const Operand& sinks = call.inputs[5];
   const Operand& y = call.outputs[0];
-  std::vector<float> slopes;
-  for (int64_t h = 0; p.alibi && h < q.dim(1); ++h) slopes.push_back(alibi_slope(h, q.dim(1)));
+  const std::vector<float> slopes = alibi_slopes(q.dim(1), p.alibi, p.alibi_factor);
   TextAttentionConstants constants{.key_dim = q.size(0),
                                    .value_dim = v.size(0),
                                    .group = q.size(1) / k.size(1),
                                    .sinks = sinks.given() ? 1u : 0u,
-                                   .alibi = p.alibi ? 1u : 0u};
+                                   .alibi = p.alibi > 0 ? 1u : 0u};
   Push push{.step = call.step,
             .q = q.address,
             .k = k.address,
@@ -94,7 +93,7 @@ void record(const NodeCall& call) {
             .begins = call.inputs[3].address,
             .ends = call.inputs[4].address,
             .sinks = sinks.address,
-            .slopes = p.alibi ? call.recorder.keep(std::as_bytes(std::span(slopes))) : 0,
+            .slopes = p.alibi > 0 ? call.recorder.keep(std::as_bytes(std::span(slopes))) : 0,
             .q_strides = strides_of(q),
             .k_strides = strides_of(k),
             .v_strides = strides_of(v),

@@ -53,6 +53,9 @@ Calls argument_tags(std::string_view text, const DeclaredTools& tools);
 Calls dsml(std::string_view text, const DeclaredTools& tools);
 /// `<invoke name="NAME"><parameter name="KEY">VALUE</parameter></invoke>`.
 Calls invoke_tags(std::string_view text, const DeclaredTools& tools);
+/// `<invoke name="NAME"><KEY>VALUE</KEY></invoke>` with `]<]minimax[>[` before each tag. The
+/// members of an object are such tags in turn, the elements of an array tags `<item>`.
+Calls minimax_m3(std::string_view text, const DeclaredTools& tools);
 /// `<tool_call>NAME`, then JSON in a code block or `<tool_sep>` and tags of arguments.
 Calls hunyuan(std::string_view text, const DeclaredTools& tools);
 /// The same with `:opensource` at the end of each tag's name.

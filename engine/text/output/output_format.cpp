@@ -69,6 +69,10 @@ constexpr OutputFormat kFormats[] = {
     {"minimax",
      {"<minimax:tool_call>"},
      {{"<minimax:tool_call>", "</minimax:tool_call>", calls::invoke_tags}}},
+    {"minimax-m3",
+     {"]<]minimax[>["},
+     {{"]<]minimax[>[<tool_call>", "]<]minimax[>[</tool_call>", calls::minimax_m3}},
+     {"</mm:think>"}},  // an answer without reasoning begins with it
     {"seed",
      {"<seed:tool_call>"},
      {{"<seed:tool_call>", "</seed:tool_call>", calls::function_tags}}},
@@ -130,6 +134,7 @@ constexpr OutputFormat kFormats[] = {
 constexpr ReasoningMarks kReasoning[] = {
     {"[THINK]", "[/THINK]"},
     {"<seed:think>", "</seed:think>"},
+    {"<mm:think>", "</mm:think>"},
     {"<|START_THINKING|>", "<|END_THINKING|>"},
     {"<|inner_prefix|>", "<|inner_suffix|>"},
     {"<|channel>thought", "<channel|>"},

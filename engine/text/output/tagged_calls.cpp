@@ -37,6 +37,37 @@ std::string_view without_fence(std::string_view text) {
   return trimmed(text);
 }
 
+constexpr std::string_view kMinimaxTag = "]<]minimax[>[<";
+
+/// What stands between the tags of `name`, whose first one was taken, and the last one. `types`:
+/// what it may be (ValueTypes).
+std::optional<Json> take_minimax_value(std::string_view& text, std::string_view name,
+                                       unsigned types, int depth) {
+  const std::string close = std::string(kMinimaxTag) + "/" + std::string(name) + ">";
+  const std::string_view next = trimmed(text);
+  if (depth >= kMaxDepth) return std::nullopt;
+  if (!next.starts_with(kMinimaxTag) || next.starts_with(close)) {
+    const auto value = take_until(text, close);
+    if (!value) return std::nullopt;
+    return tagged_value(*value, types);
+  }
+  Json members = Json::object();
+  Json elements = Json::array();
+  while (!trimmed(text).starts_with(close)) {
+    if (!take(text, kMinimaxTag)) return std::nullopt;
+    const auto key = take_until(text, ">");
+    if (!key) return std::nullopt;
+    std::optional<Json> value = take_minimax_value(text, *key, 0, depth + 1);
+    if (!value) return std::nullopt;
+    if (*key == "item") elements.push_back(*value);
+    members[std::string(*key)] = *std::move(value);
+  }
+  take(text, close);
+  const bool items =
+      !elements.empty() && members.size() == 1 && (types == 0 || (types & kArrayType) != 0);
+  return items ? elements : members;
+}
+
 Calls hunyuan_of(const std::string& ending, std::string_view text, const DeclaredTools& tools) {
   std::vector<ToolCall> calls;
   while (take(text, "<tool_call" + ending + ">")) {
@@ -131,6 +162,26 @@ Calls invoke_tags(std::string_view text, const DeclaredTools& tools) {
       arguments[std::string(*key)] = tagged_value(*value, tools.types(*name, *key));
     }
     if (!take(text, "</invoke>")) return std::nullopt;
+    calls.push_back({"", std::string(*name), write_json(arguments)});
+  }
+  return all_read(std::move(calls), text);
+}
+
+Calls minimax_m3(std::string_view text, const DeclaredTools& tools) {
+  std::vector<ToolCall> calls;
+  while (take(text, std::string(kMinimaxTag) + "invoke name=\"")) {
+    const auto name = take_until(text, "\">");
+    if (!name) return std::nullopt;
+    Json arguments = Json::object();
+    const std::string close = std::string(kMinimaxTag) + "/invoke>";
+    while (!take(text, close)) {
+      if (!take(text, kMinimaxTag)) return std::nullopt;
+      const auto key = take_until(text, ">");
+      if (!key) return std::nullopt;
+      std::optional<Json> value = take_minimax_value(text, *key, tools.types(*name, *key), 1);
+      if (!value) return std::nullopt;
+      arguments[std::string(*key)] = *std::move(value);
+    }
     calls.push_back({"", std::string(*name), write_json(arguments)});
   }
   return all_read(std::move(calls), text);

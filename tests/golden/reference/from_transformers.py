@@ -52,6 +52,14 @@ MINIMAX = {"hidden_size": 24, "intermediate_size": 14, "num_hidden_layers": 3,
            "num_attention_heads": 4, "num_key_value_heads": 2, "num_local_experts": 5,
            "max_position_embeddings": 256, "block_size": 16}
 
+MINIMAX3 = DENSE | {
+    "intermediate_size": 14, "dense_intermediate_size": 38, "shared_intermediate_size": 14,
+    "head_dim": 12, "rotary_dim": 6, "num_local_experts": 5, "num_experts_per_tok": 2,
+    "index_n_heads": 2, "index_head_dim": 10, "index_block_size": 5, "index_topk_blocks": 3,
+    "layer_types": ["full_attention"] + 3 * ["minimax_m3_sparse"],
+    "mlp_layer_types": ["dense"] + 3 * ["sparse"],
+    "rope_parameters": {"rope_type": "default", "rope_theta": 5e4, "partial_rotary_factor": 0.5}}
+
 HUNYUAN4 = LATENT | {"q_lora_rank": 14, "index_topk": 9, "index_head_dim": 16, "index_n_heads": 7,
                      "indexer_types": ["full", "shared", "full"], "hc_mult": 3, "swiglu_limit": 0.5,
                      "max_position_embeddings": 256}
@@ -284,6 +292,21 @@ CHECKPOINTS = {
     "olmo-clipped": ("OlmoConfig", "olmo", DENSE | {"clip_qkv": 0.4}),
     "gpt2": ("GPT2Config", "gpt2", GPT2),
     "gpt2-untied": ("GPT2Config", "gpt2", GPT2 | {"n_inner": 38, "tie_word_embeddings": False}),
+    "bloom": ("BloomConfig", "bloom", {"hidden_size": 24, "n_layer": 3, "n_head": 4}),
+    "bloom-3-heads": ("BloomConfig", "bloom", {
+        "hidden_size": 24, "n_layer": 2, "n_head": 3, "layer_norm_epsilon": 1e-3}),
+    "hrm_text": ("HrmTextConfig", "hrm_text", {
+        "hidden_size": 36, "intermediate_size": 38, "num_hidden_layers": 2, "num_attention_heads": 3,
+        "head_dim": 12, "H_cycles": 2, "L_cycles": 2, "embedding_scale": 3.0,
+        "max_position_embeddings": 256, "rms_norm_eps": 1e-4}),
+    "mpt": ("MptConfig", "mpt", {"d_model": 24, "n_layers": 3, "n_heads": 4, "max_seq_len": 256}),
+    "mpt-6-heads": ("MptConfig", "mpt", {
+        "d_model": 24, "n_layers": 2, "n_heads": 6, "max_seq_len": 256, "tie_word_embeddings": False,
+        "attn_config": {"clip_qkv": 0.6}}),
+    # Of four heads and so few tokens biases are exact in bfloat16. "eager" adds them twice.
+    "falcon-rw": ("FalconConfig", "falcon", FALCON | {
+        "hidden_size": 64, "num_attention_heads": 4, "alibi": True, "bias": True, "parallel_attn": False,
+        "multi_query": False}),
     "dbrx": ("DbrxConfig", "dbrx", {
         "d_model": 24, "n_heads": 4, "n_layers": 3, "max_seq_len": 256,
         "attn_config": {"kv_n_heads": 2, "clip_qkv": 0.6, "rope_theta": 1e4},
@@ -330,6 +353,12 @@ CHECKPOINTS = {
         "swa_num_attention_heads": 3, "swa_num_key_value_heads": 3, "swa_q_lora_rank": 14,
         "swa_kv_lora_rank": 20, "swa_head_dim": 14, "swa_qk_nope_head_dim": 6, "swa_v_head_dim": 10,
         "rope_theta": 8e4, "swa_rope_theta": 5e2}),
+    "minimax-m3": ("MiniMaxM3VLTextConfig", "minimax-m3", MINIMAX3),
+    "minimax-m3-few": ("MiniMaxM3VLTextConfig", "minimax-m3", MINIMAX3 | {
+        "index_block_size": 8, "index_topk_blocks": 2, "mlp_layer_types": ["sparse"] * 4,
+        "layer_types": ["minimax_m3_sparse", "full_attention"] * 2,
+        "rms_norm_eps": 1e-4, "routed_scaling_factor": 1.3, "num_attention_heads": 3,
+        "num_key_value_heads": 3, "index_n_heads": 3, "shared_intermediate_size": 18}),
     "qwen4exp": ("Qwen4ExpTextConfig", "qwen4exp", {
         "eos_token_id": [25, 2], "hidden_size": 24, "num_hidden_layers": 5,
         "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 12, "max_position_embeddings": 256,
@@ -376,14 +405,15 @@ def random_model(name, **changes):
     """(configuration, model): random float32 values held and computed with in float64."""
     class_name, _, arguments = (MODELS | CHECKPOINTS)[name]
     config = getattr(transformers, class_name)(**(COMMON | arguments | changes))
-    family = class_name.removesuffix("Config").removesuffix("Text")
-    model_class = getattr(transformers, family + "ForCausalLM",
-                          getattr(transformers, family + "LMHeadModel", None))
+    whole = class_name.removesuffix("Config")
+    family = whole.removesuffix("Text")
+    names = (whole + "ForCausalLM", family + "ForCausalLM", family + "LMHeadModel")
+    model_class = next((getattr(transformers, name) for name in names if hasattr(transformers, name)), None)
     if model_class is None:  # it also sees
         config = getattr(transformers, family + "Config")(text_config=config, vision_config=VISION)
         model_class = getattr(transformers, family + "ForConditionalGeneration")
     model = model_class._from_config(
-        config, attn_implementation="eager", experts_implementation="eager",
+        config, attn_implementation="sdpa" if name == "falcon-rw" else "eager", experts_implementation="eager",
         dtype=torch.float64).eval()
     generator = torch.Generator().manual_seed(len(name))
     with torch.no_grad():

@@ -122,10 +122,32 @@ def choose(q, k, weights, count):
     return chosen
 
 
-def attention(q, k, v, scale, window=0, softcap=0.0, sinks=None, chunk=0, ahead=None, chosen=None):
+def choose_blocks(q, k, count, block):
+    """The same for each head apart, in blocks of so many tokens: count of them, the query's own always
+    among these. A block is worth the best of its tokens. → (heads, tokens, tokens)."""
+    scores = np.einsum("qhd,kd->hqk", q, k)
+    chosen = np.zeros(scores.shape, bool)
+    for row in range(len(q)):
+        own = row // block
+        worth = scores[:, row, :own * block].reshape(len(scores), own, block).max(axis=-1, initial=-np.inf)
+        for head, best in enumerate(np.argsort(-worth, axis=-1, kind="stable")[:, :count - 1]):
+            for b in [*best, own]:
+                chosen[head, row, b * block:(b + 1) * block] = True
+    return chosen
+
+
+def alibi_slopes(heads, most):
+    """Press et al. 2022, and the authors' code for numbers of heads that are no powers of two."""
+    power = 2 ** int(np.log2(heads))
+    slopes = lambda n: 2.0 ** (-most * np.arange(1, n + 1) / n)
+    return np.concatenate([slopes(power), slopes(2 * power)[0::2][:heads - power]])
+
+
+def attention(q, k, v, scale, window=0, softcap=0.0, sinks=None, chunk=0, ahead=None, chosen=None,
+              slopes=None):
     """Causal attention; kv heads are repeated for their group. chunk: what lies before the last
     multiple of it is not seen. ahead: (tokens, tokens), what is seen although it lies behind;
-    chosen: what is seen alone. → (tokens, heads · value_dim)."""
+    chosen: what is seen alone, also (kv heads, tokens, tokens). slopes: of biases by distance. → (tokens, heads · value_dim)."""
     tokens, heads, _ = q.shape
     k = np.repeat(k, heads // k.shape[1], axis=1)
     v = np.repeat(v, heads // v.shape[1], axis=1)
@@ -133,11 +155,15 @@ def attention(q, k, v, scale, window=0, softcap=0.0, sinks=None, chunk=0, ahead=
     if softcap:
         scores = softcap * np.tanh(scores / softcap)
     back = np.arange(tokens)[:, None] - np.arange(tokens)[None, :]
+    if slopes is not None:
+        scores = scores - slopes[:, None, None] * np.abs(back)
     visible = back >= 0
     if ahead is not None:
         visible |= ahead
+    if chosen is not None and chosen.ndim == 3:
+        chosen = np.repeat(chosen, heads // len(chosen), axis=0)
     if chosen is not None:
-        visible &= chosen
+        visible = visible & chosen
     if window:
         visible &= back < window
     if chunk:

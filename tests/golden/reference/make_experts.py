@@ -181,3 +181,30 @@ def hy_v3(name):
     for layer in range(m.layers):
         hy_v3_block(m, layer)
     return m
+
+
+def minimax_m3(name):
+    """Gates and what they multiply exceed the limits of SwiGLU in some places."""
+    m = Builder(name, "minimax-m3", 30, 4, 6, 2, 12, feed_forward_length=38,
+                rope__dimension_count=6, rope__freq_base=5000.0, leading_dense_block_count=1,
+                expert_count=6, expert_used_count=2, expert_feed_forward_length=14,
+                expert_shared_count=1, expert_weights_scale=1.7, expert_weights_norm=True,
+                expert_gating_func=2, attention__indexer__head_count=2,
+                attention__indexer__key_length=10, attention__indexer__top_k=3,
+                attention__indexer__block_size=5, attention__indexer__local_blocks=1)
+    m.embedding()
+    for layer in range(m.layers):
+        b = f"blk.{layer}."
+        m.attention(layer)
+        m.norm(b + "attn_q_norm", m.head_dim)
+        m.norm(b + "attn_k_norm", m.head_dim)
+        if layer == 0:
+            m.feed_forward(layer, 38)
+            continue
+        for part, heads in (("q", 2), ("k", 1)):
+            m.matrix(f"{b}indexer.{part}_proj", heads * 10, m.width)
+            m.norm(f"{b}indexer.{part}_norm", 10)
+        shared_experts(m, layer, 6, 14, 1)
+        m.tensors[b + "ffn_gate_shexp.weight"] *= 3
+        m.tensors[b + "ffn_up_exps.weight"] *= 3
+    return m

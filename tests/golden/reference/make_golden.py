@@ -13,8 +13,10 @@ import numpy as np
 
 from . import gguf, head, recurrent
 from .builder import LONG, TOKENS, VOCABULARY, Builder
+from .make_alibi import baichuan, bloom, falcon_rw, jais, mpt, refact
+from .make_earlier import arctic, codeshell, hrm_text, maple, nanbeige, openelm, plamo, qwen as qwen1, smallthinker
 from .make_experts import (afmoe, bailingmoe2, cohere2moe, dots1, exaone_moe, glm4moe, hy_v3, minimax_m2,
-                           step35)
+                           minimax_m3, step35)
 from .make_heads import HEADS, add_heads, mimo2_attention
 from .make_layer_norms import dbrx, falcon, gpt2, gptneox, nemotron, orion, phi2, phimoe, stablelm, starcoder2
 from .make_newer import (bailingmoe, deci, granite_swa, jais2, laguna, maincoder, mellum, pangu, plm,
@@ -634,13 +636,18 @@ MODELS = {
     "maincoder-f32": maincoder, "pangu-embedded-f32": pangu, "bailingmoe-f32": bailingmoe,
     "spark2_5-f32": spark, "plm-f32": plm, "deci-f32": deci,
     "starcoder-f32": gpt2, "orion-f32": orion, "dbrx-f32": dbrx, "xverse-f32": xverse,
+    "bloom-f32": bloom, "mpt-f32": mpt, "mpt-norms-f32": mpt, "jais-f32": jais, "refact-f32": refact,
+    "baichuan-f32": baichuan, "baichuan-13b-f32": baichuan, "falcon-rw-f32": falcon_rw,
+    "qwen-f32": qwen1, "codeshell-f32": codeshell, "plamo-f32": plamo, "openelm-f32": openelm,
+    "smallthinker-f32": smallthinker, "smallthinker-windows-f32": smallthinker, "arctic-f32": arctic,
+    "hrm_text-f32": hrm_text, "maple-f32": maple, "nanbeige-f32": nanbeige, "nanbeige-skip-f32": nanbeige,
     "muse-glimmer-f32": muse_glimmer,
     "gemma3n-f32": gemma3n,
     "gemma4-f32": gemma4, "gemma4-moe-f32": gemma4,
     "llama4-f32": llama4,
     "exaone4-f32": exaone4, "exaone4-32b-f32": exaone4,
     "mistral3-f32": mistral3,
-    "minimax-m2-f32": minimax_m2, "step35-f32": step35,
+    "minimax-m2-f32": minimax_m2, "minimax-m3-f32": minimax_m3, "step35-f32": step35,
     "cohere2moe-f32": cohere2moe,
     "mimo-f32": mimo, "mimo2-f32": mimo2,
     "glm4moe-f32": glm4moe,

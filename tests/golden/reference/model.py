@@ -8,7 +8,7 @@ llama.cpp's converter.
 import numpy as np
 
 from . import deepseek4, gemma3n, gemma4, gguf, hy_v4, kimi_k3, qwen4exp, recurrent
-from .layers import (attention, choose, geglu, gelu, gelu_tanh, inverse_frequencies, layer_norm, rms_norm, rotate, route,
+from .layers import (alibi_slopes, attention, choose, choose_blocks, geglu, gelu, gelu_tanh, inverse_frequencies, layer_norm, rms_norm, rotate, route,
                      sigmoid, silu, softplus, sparse_mix, swiglu, swiglu_oai, xielu, yarn_frequencies, yarn_magnitude)
 
 # Architectures whose converter permutes q and k (or whose RoPE pairs neighbours anyway).
@@ -19,18 +19,18 @@ INTERLEAVED = DEEPSEEK | {"bailingmoe3", "hy_v4", "dots3note", "llama", "olmo", 
                "granite_swa", "glm4", "command-r",
                "cohere2", "ernie4_5", "ernie4_5-moe", "mistral3",
                "llama4", "arcee", "muse-glimmer", "internlm2", "minicpm", "deepseek", "chatglm", "cohere2moe",
-               "maincoder", "bailingmoe", "plm", "deci", "xverse"}
+               "maincoder", "bailingmoe", "plm", "deci", "xverse", "baichuan", "arctic", "nanbeige"}
 # Architectures with an RMSNorm on every head of queries and keys.
 HEAD_NORMS = {"qwen3", "qwen3moe", "qwen3vl", "gemma3", "apertus", "glm4moe", "exaone4", "dots1",
-              "afmoe", "exaone-moe", "muse-glimmer", "bailingmoe2", "step35", "hy_v3", "laguna", "mellum"}
+              "afmoe", "exaone-moe", "muse-glimmer", "bailingmoe2", "step35", "hy_v3", "laguna", "mellum", "minimax-m3", "openelm", "maple"}
 # Architectures with a LayerNorm that attention and feed-forward share: they lie side by side.
 PARALLEL = {"command-r", "cohere2", "cohere2moe", "phi2"}
 LAYER_NORMS = PARALLEL | {"starcoder2", "stablelm", "phimoe", "nemotron", "gptneox", "falcon", "olmo", "gpt2",
-                          "jais2", "orion", "starcoder", "dbrx"}
+                          "jais2", "orion", "starcoder", "dbrx", "bloom", "mpt", "jais", "codeshell"}
 # Architectures with limits on what SwiGLU multiplies, in some layers.
-LIMITED = {"step35", "bailingmoe3", "hy_v4"}
+LIMITED = {"step35", "bailingmoe3", "hy_v4", "maple"}
 # Feed-forwards without a gate.
-ACTIVATIONS = {"starcoder2": gelu_tanh, "phi2": gelu_tanh, "gpt2": gelu_tanh, "starcoder": gelu_tanh, "gptneox": gelu, "falcon": gelu,
+ACTIVATIONS = {"codeshell": gelu_tanh, "bloom": gelu_tanh, "mpt": gelu, "starcoder2": gelu_tanh, "phi2": gelu_tanh, "gpt2": gelu_tanh, "starcoder": gelu_tanh, "gptneox": gelu, "falcon": gelu,
                **{arch: lambda x: np.maximum(x, 0) ** 2 for arch in ("arcee", "nemotron", "jais2", "plm")}}
 
 
@@ -124,7 +124,19 @@ class Model:
         multiplier = self.key("rope.scaling.yarn_log_multiplier", 0.0)
         return multiplier * 10 if self.arch in DEEPSEEK else multiplier
 
+    def slopes(self):
+        """Of biases by distance, or None."""
+        usual = {"bloom": 8.0, "refact": 8.0, "baichuan": 8.0 if self.layers == 40 else 0.0}
+        most = self.key("attention.max_alibi_bias", usual.get(self.arch, 0.0))
+        if not most:
+            return None
+        factor = self.head_dim ** -0.5 if self.arch == "falcon" else 1.0  # added before scores are scaled
+        return factor * alibi_slopes(self.heads, most)
+
     def rope(self, heads, layer):
+        unturned = self.arch == "maple" or self.arch == "smallthinker" and self.key("attention.sliding_window", 0)
+        if self.slopes() is not None or unturned and not self.window(layer):
+            return heads
         if self.arch == "llama4" and (layer + 1) % 4 == 0 or self.arch in ("kimi-linear", "kimi-k3", "gpt2", "starcoder"):
             return heads
         if not self.key("attention.rope_pattern", [True] * self.layers)[layer]:
@@ -146,12 +158,14 @@ class Model:
         window = self.key("attention.sliding_window", 0)
         if self.arch in ("gemma2", "gpt-oss"):
             return window if layer % 2 == 0 else 0
+        if self.arch == "smallthinker":
+            return window if layer % 4 else 0
         if self.arch == "gemma3":
             return window if layer % 6 < 5 else 0
         if self.arch in ("olmo2", "cohere2", "exaone4", "afmoe", "muse-glimmer"):
             return window if layer % 4 < 3 else 0
         if window and self.arch in ("mimo2", "exaone-moe", "step35", "cohere2moe", "laguna", "mellum",
-                                    "granite_swa", "spark2_5", "dots3note"):
+                                    "granite_swa", "spark2_5", "dots3note", "maple"):
             return window if self.key("attention.sliding_window_pattern")[layer] else 0
         return window
 
@@ -166,7 +180,8 @@ class Model:
             q, k, v = (self.linear(x, b + "attn_" + part) for part in "qkv")
         if limit := self.key("attention.clamp_kqv", 0.0):
             q, k, v = (np.clip(part, -limit, limit) for part in (q, k, v))
-        if self.arch in ("olmo2", "minimax-m2", "olmoe"):  # over the whole projection
+        if self.arch in ("olmo2", "minimax-m2", "olmoe") or self.arch == "mpt" and self.has(b + "attn_q_norm"):
+            # over the whole projection
             q, k = self.norm(q, b + "attn_q_norm"), self.norm(k, b + "attn_k_norm")
         q = q.reshape(len(x), heads, -1)
         k, v = k.reshape(len(x), kv_heads, -1), v.reshape(len(x), kv_heads, -1)
@@ -187,10 +202,11 @@ class Model:
         if self.arch == "mistral3":
             q = q * self.temperature(len(x), self.key("attention.temperature_scale", 0.0),
                                      self.key("rope.scaling.original_context_length"), 0)
-        scale = self.key("attention.scale", self.head_dim ** -0.5)
+        scale = self.key("attention.scale", self.head_dim ** (-1 if self.arch == "jais" else -0.5))
         softcap = self.key("attn_logit_softcapping", 50.0) if self.arch == "gemma2" else 0.0
+        chosen = self.chosen_blocks(x, layer) if self.has(b + "indexer.q_proj") else None
         mixed = attention(q, k, v, scale, self.window(layer), softcap,
-                          self.tensors.get(b + "attn_sinks.weight"), chunk, self.ahead)
+                          self.tensors.get(b + "attn_sinks.weight"), chunk, self.ahead, chosen, self.slopes())
         mixed = self.gate_heads(mixed, x, b)
         if self.has(b + "attn_sub_norm"):
             mixed = self.norm(mixed, b + "attn_sub_norm")
@@ -266,10 +282,21 @@ class Model:
         self.last_chosen = choose(q, k[:, 0], self.linear(x, b + "proj"), count)
         return self.last_chosen
 
+    def chosen_blocks(self, x, layer):
+        """What the queries of each key head see (MiniMax-M3's index)."""
+        b = f"blk.{layer}.indexer."
+        frequencies, magnitude = self.rotation(layer)
+        q, k = (rotate(rms_norm(self.linear(x, f"{b}{part}_proj").reshape(len(x), heads, -1),
+                                self.tensors[f"{b}{part}_norm.weight"], self.eps),
+                       frequencies, False, magnitude)
+                for part, heads in (("q", self.key("attention.indexer.head_count")), ("k", 1)))
+        return choose_blocks(q, k[:, 0], self.key("attention.indexer.top_k"),
+                             self.key("attention.indexer.block_size"))
+
     # Feed-forward.
 
     def activation(self):
-        return {"gemma": geglu, "gemma2": geglu, "gemma3": geglu, "gpt-oss": swiglu_oai,
+        return {"gemma": geglu, "gemma2": geglu, "gemma3": geglu, "smallthinker": lambda gate, up: np.maximum(gate, 0) * up, "gpt-oss": swiglu_oai, "minimax-m3": swiglu_oai,
                 "spark2_5": lambda gate, up: gelu(gate) * up,
                 "bitnet-b1.58": lambda gate, up: np.maximum(gate, 0) ** 2 * up}.get(self.arch, swiglu)
 
@@ -285,6 +312,34 @@ class Model:
                 attend = self.attend if self.has(b + "attn_q") else self.linear_attention
                 x = x + attend(self.norm(x, b + "attn_norm"), layer)
             if self.has(b + "ffn_norm"):
+                x = x + self.feed_forward(self.norm(x, b + "ffn_norm"), layer)
+        return self.norm(x, "output_norm")
+
+    def hidden_of_stacks(self, high):
+        """Two stacks in turns (HRM-Text)."""
+        size, plain = self.key("hrm.layers_per_stack"), lambda x: rms_norm(x, 1.0, self.eps)
+
+        def stack(x, first):
+            for layer in range(first, first + size):
+                x = x + self.attend(plain(x), layer)
+                x = x + self.feed_forward(plain(x), layer)
+            return plain(x)
+
+        low = self.tensors["hrm.z_l_init"]
+        for _ in range(self.key("hrm.h_cycles")):
+            for _ in range(self.key("hrm.l_cycles")):
+                low = stack(high + low, 0)
+            high = stack(high + low, size)
+        return high
+
+    def hidden_of_rounds(self, x):
+        """All layers several times (Nanbeige)."""
+        for rounds in range(self.key("num_loops")):
+            if rounds and not self.key("skip_loop_final_norm"):
+                x = self.norm(x, "output_norm")
+            for layer in range(self.layers):
+                b = f"blk.{layer}."
+                x = x + self.attend(self.norm(x, b + "attn_norm"), layer)
                 x = x + self.feed_forward(self.norm(x, b + "ffn_norm"), layer)
         return self.norm(x, "output_norm")
 
@@ -309,7 +364,7 @@ class Model:
         """kind: exp of routed experts, shexp of all else."""
         limits = self.key(f"swiglu_clamp_{kind}", []) if self.arch in LIMITED else []
         limit = limits[layer] if limits else 0
-        if limit and self.arch == "hy_v4":  # what goes into SiLU
+        if limit and self.arch in ("hy_v4", "maple"):  # what goes into SiLU
             return silu(np.minimum(gate, limit)) * np.clip(up, -limit, limit)
         if limit:
             return np.minimum(silu(gate), limit) * np.clip(up, -limit, limit)
@@ -331,7 +386,7 @@ class Model:
             return settings | {"gating": "softmax_of_chosen"}
         if self.arch not in DEEPSEEK | {"glm4moe", "minimax-m2", "mimo2", "dots1", "afmoe",
                                          "exaone-moe", "bailingmoe2", "step35", "cohere2moe",
-                                         "bailingmoe3", "hy_v3", "hy_v4", "dots3note", "laguna"}:
+                                         "bailingmoe3", "hy_v3", "hy_v4", "dots3note", "laguna", "minimax-m3", "smallthinker"}:
             return settings | {"gating": "softmax",
                                "normalise": self.arch not in ("qwen2moe", "olmoe", "deepseek"),
                                "bias": self.choice_bias(layer)}
@@ -339,7 +394,7 @@ class Model:
             "gating": {1: "softmax", 2: "sigmoid"}[self.gating(layer)],
             "bias": self.choice_bias(layer),
             "normalise": self.key("expert_weights_norm",
-                                  self.arch in ("minimax-m2", "mistral4", "mimo2")),
+                                  self.arch in ("minimax-m2", "mistral4", "mimo2", "smallthinker")),
             "scale": self.key("expert_weights_scale", 1.0),
             "groups": self.key("expert_group_count", 1),
             "groups_used": self.key("expert_group_used_count", 1),
@@ -348,7 +403,8 @@ class Model:
 
     def experts(self, x, layer):
         b = f"blk.{layer}.ffn_"
-        logits = self.linear(x, b + "gate_inp")
+        # SmallThinker: of what entered the layer.
+        logits = self.linear(self.entered[-1] if self.arch == "smallthinker" else x, b + "gate_inp")
         ids, weights = (sparse_mix(logits, 2, 0.02) if self.arch == "phimoe" else
                         route(logits, **self.routing(layer)))
 
@@ -382,7 +438,9 @@ class Model:
         if self.arch in ("gemma", "gemma2", "gemma3", "gemma4", "afmoe"):
             # The file holds no factor: the width's root, in the float32 that the engine multiplies.
             x = x * np.float64(np.float32(np.sqrt(self.width)))
-        if self.arch in ("gpt2", "starcoder"):
+        if self.has("token_embd_norm") and self.arch == "bloom":
+            x = self.norm(x, "token_embd_norm")
+        if self.has("position_embd"):
             x = x + self.tensors["position_embd.weight"][:len(x)]
         if self.arch == "muse-glimmer":
             x = rms_norm(x, 1.0, self.eps)
@@ -396,7 +454,7 @@ class Model:
 
     def side_by_side(self, b):
         """Whether attention and feed-forward of a layer both take x."""
-        return (self.arch in PARALLEL | {"falcon"} or self.key("use_parallel_residual", False) or
+        return (self.arch in PARALLEL | {"plamo"} or self.arch == "falcon" and not self.has(b + "ffn_norm") or self.key("use_parallel_residual", False) or
                 self.arch == "stablelm" and not self.has(b + "ffn_norm"))
 
     def hidden(self, tokens):
@@ -406,6 +464,10 @@ class Model:
         x = self.embed(tokens)
         if self.arch == "deci":
             return self.hidden_of_deci(x)
+        if self.arch == "hrm_text":
+            return self.hidden_of_stacks(x)
+        if self.arch == "nanbeige":
+            return self.hidden_of_rounds(x)
         scale = self.factor("residual_scale")
         pre = self.arch not in ("olmo2", "exaone4")
         post = self.arch in ("gemma2", "gemma3", "glm4", "olmo2", "exaone4", "afmoe",
@@ -430,7 +492,9 @@ class Model:
             x = x + scale * (self.norm(h, b + "post_attention_norm", post_eps) if post else h)
             h = self.norm(x, b + ffn_norm) if pre else x
             routed = self.has(b + "ffn_gate_inp")
-            h = self.experts(h, layer) if routed else self.feed_forward(h, layer)
+            h = self.experts(h, layer) if routed and self.arch != "arctic" else self.feed_forward(h, layer)
+            if self.arch == "arctic":
+                h = h + self.experts(self.norm(self.entered[-1], b + "ffn_norm_exps"), layer)
             x = x + scale * (self.norm(h, b + "post_ffw_norm", post_eps) if post else h)
         self.entered.append(x)
         return self.norm(x, "output_norm")

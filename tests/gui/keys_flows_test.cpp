@@ -267,7 +267,7 @@ TEST_CASE("keys: Escape that stops an answer leaves the keyboard where it is") {
   Fixture f;
   f.wait_for_model();
   ChatSettings settings = f.app->chat().settings();
-  settings.grammar = "root ::= [a-z ]{2000}";
+  settings.grammar = "root ::= [a-z ]{8000}";
   f.app->chat().configure(0, "", settings);
   f.begin("Hello!");
   f.driver->type("abc");

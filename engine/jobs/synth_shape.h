@@ -1,5 +1,5 @@
 // Shapes of published models as data: what an architecture's files look like, and each model's
-// sizes. A further model is one entry of synth_shapes.cpp or synth_shapes_others.cpp.
+// sizes. A further model is one entry of synth_shapes*.cpp.
 #pragma once
 
 #include <algorithm>
@@ -148,7 +148,7 @@ struct SynthShape {
   bool has_experts(int64_t layer) const { return experts > 0 && layer >= dense_layers; }
 };
 
-// Parts of them: synth_shapes_others.cpp, synth_shapes_earlier.cpp.
+// Parts of them: synth_shapes_*.cpp.
 std::vector<SynthShape> earlier_shapes();
 std::vector<SynthShape> newer_shapes();
 std::vector<SynthShape> recurrent_shapes();

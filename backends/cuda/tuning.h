@@ -21,8 +21,9 @@ struct Tuning {
   /// Products of at least so many columns share the weights that they read (weights/tile.cu). More
   /// than 1: a norm may be fused with one.
   int64_t tile_columns = 64;
-  /// In steps of at most this many rows, several blocks share the keys of a row.
-  int64_t split_rows = 16;
+  /// In steps of at most this many rows, several blocks share the keys of a row. More rows have
+  /// blocks enough without.
+  int64_t split_rows = 32;
 };
 
 }  // namespace infer::cuda

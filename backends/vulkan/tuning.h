@@ -38,8 +38,9 @@ struct Tuning {
   int64_t groups = 65535;        ///< most workgroups of a product
   int64_t normed_groups = 1024;  ///< the same, if each workgroup normalises the activations first
   uint32_t row_lanes = 256;      ///< invocations that share a row of a norm
-  /// In steps of at most this many rows, several workgroups share the keys of a row.
-  int64_t split_rows = 16;
+  /// In steps of at most this many rows, several workgroups share the keys of a row. More rows have
+  /// workgroups enough without.
+  int64_t split_rows = 32;
   /// In larger steps, this many queries (heads of rows) share keys and values; 0: none share.
   uint32_t tile_queries = 32;
   /// True: the sharing queries are one subgroup of 4, 8 or 16 lanes. False: they share through

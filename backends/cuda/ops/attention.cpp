@@ -6,6 +6,7 @@
 
 #include "backends/cuda/cache.h"
 #include "backends/cuda/rounded_values.h"
+#include "backends/gpu/split_rows.h"
 #include "backends/gpu/step.h"
 #include "engine/core/checked.h"
 #include "engine/graph/alibi.h"
@@ -180,7 +181,8 @@ void record(const NodeCall& call) {
   const AttentionParams params = attention_params(call);
   const TileKernel* const tiles = tile_kernel(call);
   const int64_t rows = call.outputs[0].dim(2);
-  const int64_t few = std::min(rows, call.tuning.split_rows);
+  const int64_t few =
+      gpu::split_rows(call.graph.value(call.node.outputs[0]).desc, kChunks, call.tuning.split_rows);
   if (tiles == nullptr) {
     record_rows(call, params, gpu::kTokenRows, 0, rows, rows == few);
     return;
@@ -223,15 +225,14 @@ void record_attention(const NodeCall& call, const RopeStoreCall& in) {
 
 /// One for each block of heads of a row that is split along the keys.
 int64_t counters(const NodeView& node, const Tuning& tuning) {
-  const auto& shape = node.graph.value(node.node.outputs[0]).desc.shape;
-  return shape[1] * std::min(shape[2], tuning.split_rows);
+  const TensorDesc& y = node.graph.value(node.node.outputs[0]).desc;
+  return y.shape[1] * gpu::split_rows(y, kChunks, tuning.split_rows);
 }
 
 /// For the chunks of rows that are split along the keys.
 int64_t scratch(const NodeView& node, const Tuning& tuning, Roles) {
-  const auto& shape = node.graph.value(node.node.outputs[0]).desc.shape;
-  const int64_t rows = std::min(shape[2], tuning.split_rows);
-  return (shape[0] + 2) * int64_t{kChunks} * shape[1] * rows * int64_t{sizeof(float)};
+  const TensorDesc& y = node.graph.value(node.node.outputs[0]).desc;
+  return gpu::chunk_bytes(y, kChunks) * gpu::split_rows(y, kChunks, tuning.split_rows);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "backends/cuda/ops/moe_route.h"
 
 #include "backends/cuda/device/curves.h"
+#include "backends/cuda/device/ranked.h"
 #include "backends/cuda/device/reduce.h"
 #include "backends/cuda/device/step.h"
 
@@ -26,15 +27,14 @@ INFER_DEVICE float sparse_weight(SharedPtr<float> logits, SharedPtr<float> score
 }
 
 /// The experts that the table has for a row's token, by one thread: op::MoeRoute.
-INFER_DEVICE void take_from_table(const MoeRouteParams& p, uint32_t row, SharedPtr<float> gates,
-                                  SharedPtr<float> chosen) {
+INFER_DEVICE void take_from_table(const MoeRouteParams& p, uint32_t row,
+                                  const Global<int32_t>& ids) {
   const auto within = [](int32_t x, uint32_t count) {
     const auto i = static_cast<uint32_t>(x < 0 ? 0 : x);
     return i < count ? i : count - 1;
   };
   const uint32_t token = within(Global<const int32_t>(p.tokens)[row], p.vocabulary);
   const Global<const int32_t> table(p.table + uint64_t{token} * p.used * 4);
-  const Global<int32_t> ids(p.ids + uint64_t{row} * p.ids_stride * 4);
   for (uint32_t i = 0; i < p.used; ++i) {
     uint32_t e = within(table[i], p.experts);
     for (uint32_t j = 0; j < i; ++j) {
@@ -43,11 +43,24 @@ INFER_DEVICE void take_from_table(const MoeRouteParams& p, uint32_t row, SharedP
       j = static_cast<uint32_t>(-1);  // once more from the first
     }
     ids[i] = static_cast<int32_t>(e);
-    chosen[i] = gates[e];
   }
 }
 
-// An expert's place is the number of those that come before it.
+/// Writes the chosen experts, the best first. A warp looks for one after the other.
+INFER_DEVICE void choose_best(const MoeRouteParams& p, const Global<int32_t>& ids,
+                              SharedPtr<float> scores) {
+  uint64_t last = ~uint64_t{0};
+  for (uint32_t i = 0; i < p.used; ++i) {
+    uint64_t best = 0;
+    for (uint32_t e = lane(); e < p.experts; e += 32) {
+      const uint64_t number = ranked(scores[e], e);
+      best = number < last && number > best ? number : best;
+    }
+    last = warp_max(best);
+    if (lane() == 0) ids[i] = static_cast<int32_t>(place_of_ranked(last));
+  }
+}
+
 INFER_KERNEL(moe_route, MoeRouteParams, kReduceThreads, 1) {
   const uint32_t row = block_x();
   if (row >= step_rows(p.step, p.rows)) return;
@@ -104,18 +117,19 @@ INFER_KERNEL(moe_route, MoeRouteParams, kReduceThreads, 1) {
     sync_block();
   }
 
-  if (p.table != 0 && first == 0) take_from_table(p, row, gates, chosen);
-  for (uint32_t e = first; e < p.experts && p.table == 0; e += kReduceThreads) {
-    const float own = scores[e];
-    uint32_t before = 0;
-    for (uint32_t other = 0; other < p.experts; ++other) {
-      if (other != e && comes_before(scores[other], other, own, e)) ++before;
-    }
-    if (p.gating == 4) before = e;
-    if (before >= p.used) continue;
-    Global<int32_t>(p.ids)[row * p.ids_stride + before] = static_cast<int32_t>(e);
-    chosen[before] = p.gating == 3 ? sparse_weight(gates, scores, p.experts, e, p.margin)
-                                   : static_cast<float>(gates[e]);
+  const Global<int32_t> ids(p.ids + uint64_t{row} * p.ids_stride * 4);
+  if (p.table != 0) {
+    if (first == 0) take_from_table(p, row, ids);
+  } else if (p.gating == 4) {
+    for (uint32_t e = first; e < p.experts; e += kReduceThreads) ids[e] = static_cast<int32_t>(e);
+  } else if (warp() == 0) {
+    choose_best(p, ids, scores);
+  }
+  sync_block();
+  for (uint32_t i = first; i < p.used; i += kReduceThreads) {
+    const auto e = static_cast<uint32_t>(ids[i]);
+    chosen[i] = p.gating == 3 ? sparse_weight(gates, scores, p.experts, e, p.margin)
+                              : static_cast<float>(gates[e]);
   }
   sync_block();
 

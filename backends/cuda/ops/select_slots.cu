@@ -2,6 +2,7 @@
 
 #include "backends/cuda/device/arrival.h"
 #include "backends/cuda/device/cache_rows.h"
+#include "backends/cuda/device/ranked.h"
 #include "backends/cuda/device/reduce.h"
 #include "backends/cuda/device/step.h"
 
@@ -10,13 +11,6 @@ namespace infer::cuda {
 constexpr uint32_t kSelectWarps = kSelectThreads / 32;
 constexpr uint32_t kHeadsTogether = 8;
 constexpr uint32_t kBins = 256;
-
-/// A slot and its score in one number: the higher, the better. 0: none.
-INFER_DEVICE uint64_t ranked(float score, uint32_t slot) {
-  const uint32_t bits = bits_of(score + 0.0f);  // −0 is 0
-  const uint32_t ordered = (bits >> 31) != 0 ? ~bits : bits | 0x80000000u;
-  return uint64_t{ordered} << 32 | ~slot;
-}
 
 /// The best of what was added, in the order of adding. All threads have the same.
 class Best {
@@ -272,7 +266,7 @@ INFER_DEVICE void select(const SelectSlotsParams& p) {
   }
   if (p.numbers != 0) {
     for (uint32_t i = thread(); i < most; i += kSelectThreads) {
-      y[i] = static_cast<int32_t>(~static_cast<uint32_t>(best[i]) / p.block);
+      y[i] = static_cast<int32_t>(place_of_ranked(best[i]) / p.block);
     }
     return;
   }
@@ -282,7 +276,7 @@ INFER_DEVICE void select(const SelectSlotsParams& p) {
     const uint32_t behind = tail + (i - p.count * p.block);
     int32_t slot = -1;
     if (block < best.size()) {
-      const uint32_t end_of_block = ~static_cast<uint32_t>(best[block]);
+      const uint32_t end_of_block = place_of_ranked(best[block]);
       slot = static_cast<int32_t>(end_of_block - (p.block - 1 - i % p.block));
     } else if (block >= p.count && behind <= last) {
       slot = static_cast<int32_t>(behind);

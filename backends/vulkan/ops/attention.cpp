@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "backends/gpu/split_rows.h"
 #include "backends/vulkan/attend_matrix.h"
 #include "backends/vulkan/cache.h"
 #include "backends/vulkan/op.h"
@@ -67,7 +68,7 @@ class Attention {
       record_matrices(*by_matrices);
       if (call_.roles != Roles::both) return;
       // Generated rows come first. A few of them leave most of the device idle, if not split.
-      const int64_t few = std::min(rows_, tuning.split_rows);
+      const int64_t few = split_rows();
       if (few < rows_) record_rows(1, {.first = few, .rows = rows_ - few, .up_to = kGenerated});
       if (few > 0) {
         record_rows(kChunks, {.rows = few, .up_to = kGenerated});
@@ -76,10 +77,11 @@ class Attention {
       return;
     }
     const Part all{.rows = rows_};
-    if (tuning.splits(rows_)) {
+    if (split_rows() == rows_) {
       record_rows(kChunks, all);
       record_merge(all);
-    } else if (tuning.tile_queries > 0 && shape_.v_dim <= kMostTileMix && !chosen().given()) {
+    } else if (tuning.tile_queries > 0 && shape_.v_dim <= kMostTileMix && !chosen().given() &&
+               call_.roles != Roles::generated) {  // such rows are of different sequences
       record_tiles();
     } else {
       record_rows(1, all);
@@ -97,6 +99,10 @@ class Attention {
     uint32_t up_to = kTokens;
   };
 
+  int64_t split_rows() const {
+    return gpu::split_rows(call_.graph.value(call_.node.outputs[0]).desc, kChunks,
+                           call_.tuning.split_rows);
+  }
   /// glsl/merge.glsl: kChunked.
   uint32_t window() const {
     return static_cast<uint32_t>(params_.window) | (params_.chunked ? 0x80000000u : 0u);
@@ -235,9 +241,8 @@ void record(const NodeCall& call) { Attention(call).record(); }
 
 /// For the parts of rows that are split along the keys.
 int64_t scratch(const NodeView& node, const Tuning& tuning, Roles) {
-  const auto& shape = node.graph.value(node.node.outputs[0]).desc.shape;
-  const int64_t rows = std::min(shape[2], tuning.split_rows);
-  return (shape[0] + 2) * kChunks * shape[1] * rows * int64_t{sizeof(float)};
+  const TensorDesc& y = node.graph.value(node.node.outputs[0]).desc;
+  return gpu::chunk_bytes(y, kChunks) * gpu::split_rows(y, kChunks, tuning.split_rows);
 }
 
 }  // namespace

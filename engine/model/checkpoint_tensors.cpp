@@ -273,7 +273,8 @@ void CheckpointTensors::put_integers(const std::string& to, const std::string& f
   MappedTensor tensor{to, *desc, {}};
   for (const int64_t value : found) {
     if (value != static_cast<int32_t>(value)) {
-      config_.fail_with(error(StatusCode::bad_file, "{}: tensor '{}': {} is no number of 32 bits",
+      config_.fail_with(error(StatusCode::bad_file,
+                              "{}: tensor '{}': expected numbers of 32 bits, found {}",
                               config_.source(), printable(from), value));
       return;
     }

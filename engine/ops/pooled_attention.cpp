@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "engine/ops/op.h"
 #include "engine/ops/reference.h"
@@ -113,14 +114,16 @@ struct Shape {
   bool sinks = true;
 };
 
+/// `v_type`: of values, which then do not share the bytes of keys.
 void add_case(std::vector<OpCase>& all, const Shape& shape, DType type, int64_t rows,
-              int32_t sequences) {
+              int32_t sequences, std::optional<DType> v_type = {}) {
   constexpr int32_t kIndex = 32;  // elements of an index key
   OpCase c;
   c.name = std::to_string(shape.heads) + " heads of " + std::to_string(shape.k_dim) + " window " +
            std::to_string(shape.window) + " blocks of " + std::to_string(shape.tokens) +
            (shape.count > 0 ? " " + std::to_string(shape.count) + " chosen" : "") +
-           (shape.sinks ? " sinks " : " ") + std::string(dtype_info(type).ident) + " rows " +
+           (shape.sinks ? " sinks " : " ") + std::string(dtype_info(type).ident) +
+           (v_type ? " and " + std::string(dtype_info(*v_type).ident) : "") + " rows " +
            std::to_string(rows) + " sequences " + std::to_string(sequences);
   c.rows = rows;
   c.sequences = sequences;
@@ -136,7 +139,7 @@ void add_case(std::vector<OpCase>& all, const Shape& shape, DType type, int64_t 
       {layer(shape.k_dim, shape.v_dim, shape.window, 1),
        layer(shape.k_dim, shape.v_dim, 0, shape.tokens), layer(kIndex, kIndex, 0, shape.tokens)},
       type,
-      type};
+      v_type.value_or(type)};
   c.tolerance = is_quantised(type) ? 1e-3 : 1e-10;
   c.build = [shape](CaseBuilder& b) {
     GraphBuilder& g = b.graph();
@@ -178,6 +181,9 @@ void cases(std::vector<OpCase>& all) {
   add_case(all, {67, 64, 64, 12, 1, 33}, DType::f32, 70, 1);
   add_case(all, {8, 64, 64, 128, 4, 256}, DType::f16, 1400, 1);
   add_case(all, {16, 64, 64, 128, 4, 0, false}, DType::q8_0, 1400, 1);
+  add_case(all, {5, 64, 32, 20, 4, 9}, DType::q8_0, 130, 2, DType::f16);
+  add_case(all, {5, 40, 40, 20, 6}, DType::f16, 130, 2, DType::f32);
+  add_case(all, {3, 37, 37, 70, 4, 5}, DType::f32, 190, 1, DType::bf16);
 }
 
 }  // namespace

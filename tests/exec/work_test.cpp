@@ -147,6 +147,33 @@ TEST_CASE("of a block one key is read, and a row also sees what is behind the la
   CHECK(more.attention_macs == (10 + 11) * 3 * (96 + 64) + 2 * 3 * 4 * 32);
 }
 
+TEST_CASE("of blocks of tokens one key is read, of all for all rows or of some for each") {
+  KvLayerShape slots{.heads = 1, .k_dim = 64, .v_dim = 64, .window = 8, .v_in_k = true};
+  KvLayerShape blocks = slots;
+  blocks.window = 0;
+  blocks.tokens = 4;
+  KvLayerShape index{.heads = 1, .k_dim = 32, .v_dim = 32, .v_in_k = true, .tokens = 4};
+  const KvGeometry kv{{slots, blocks, index}, DType::f16, DType::f16};
+  const auto work = [&](bool chooses) {
+    GraphBuilder g(infer_outputs, kRows, kRows, kv);
+    const ValueId slot = g.input(StepInput::slots);
+    const ValueId sequence = g.input(StepInput::sequences);
+    const ValueId q = g.data_input(1, tensor(DType::f32, 32, 4, kRows), Rows::tokens);
+    const ValueId chosen =
+        chooses ? g.add(op::SelectSlots{2, 4, 4, true}, {q, kNoValue, slot, sequence}) : kNoValue;
+    g.output(g.add(op::PooledAttention{0, 1, 1.0f, 8},
+                   {input(g, 64, 3), slot, sequence, kNoValue, chosen}));
+    return step_work(finish(g), {{{10, 2}}, 1});
+  };
+  // Slots 10 and 11 see the last 8 each, 9 in all; 2 and 3 blocks end up to there.
+  const Work all = work(false);
+  CHECK(all.cache_bytes == (9 + 3) * 128);
+  CHECK(all.attention_macs == (8 + 2 + 8 + 3) * 3 * 128);
+  const Work some = work(true);
+  CHECK(some.cache_bytes == (9 + 2) * 128 + 3 * 64);
+  CHECK(some.attention_macs == (8 + 1 + 8 + 1) * 3 * 128 + (2 + 3) * 4 * 32);
+}
+
 TEST_CASE("attention with a window reads no further back") {
   const KvGeometry kv{{{1, 32, 32, 4}}, DType::f32, DType::f32};
   const Graph graph = attention_graph(kv, 1, 4);

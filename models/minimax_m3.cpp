@@ -58,11 +58,10 @@ class MinimaxM3 final : public DecoderModel {
         r.need_int("attention.indexer.block_size", 1, kMostTokens / index_.count));
     const int64_t last = r.get_int("attention.indexer.local_blocks", 1, 0, kMostTokens);
     if (last != 1 || index_.count < 2) {
-      r.set_error(
-          error(StatusCode::unsupported,
-                "{}: attention.indexer: expected at least 2 blocks, of which the last one is "
-                "always among those that are chosen, found {} and {}",
-                file, index_.count, last));
+      r.set_error(error(StatusCode::unsupported,
+                        "{}: attention.indexer: expected at least 2 blocks, the last of them "
+                        "always chosen, found {} and {}",
+                        file, index_.count, last));
     }
     index_.count *= block_;
     for (AttentionBlock& block : attention) {

@@ -332,6 +332,10 @@ Result<std::vector<SynthTensor>> synth_tensors(const SynthShape& s, const TypeMi
     if (arch.post_norms) list.block_norm("post_attention_norm", s.embedding);
     if (arch.pre_norms && arch.ffn_norm != nullptr) list.block_norm(arch.ffn_norm, s.embedding);
     s.has_experts(layer) ? add_experts(s, list) : add_feed_forward(s, s.feed_forward, "", list);
+    if (arch.experts_beside) {
+      list.block_norm("ffn_norm_exps", s.embedding);
+      add_feed_forward(s, s.embedding, "", list);
+    }
     if (arch.post_norms) list.block_norm("post_ffw_norm", s.embedding);
     if (s.window.token > 0) add_token_part(s, list);
     if (s.pooled.queries == 0) continue;
@@ -390,7 +394,8 @@ void add_layer_metadata(const SynthShape& s, Metadata& metadata) {
   if (s.architecture().one_part) {
     set("feed_forward_length", widths);
   } else {
-    set("feed_forward_length", static_cast<uint32_t>(s.feed_forward));
+    const int64_t times = s.architecture().doubled_width ? 2 : 1;
+    set("feed_forward_length", static_cast<uint32_t>(times * s.feed_forward));
   }
   if (r.layers.find('C') != std::string_view::npos) {
     set("shortconv.l_cache", static_cast<uint32_t>(r.taps));

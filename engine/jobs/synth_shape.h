@@ -22,6 +22,8 @@ struct SynthArch {
   bool fused_gate_up = false;         ///< "ffn_up" holds the gate's rows too
   bool positions = false;             ///< "position_embd", of the context
   bool embedding_norm = false;        ///< "token_embd_norm"
+  bool doubled_width = false;         ///< "feed_forward_length" is twice the width
+  bool experts_beside = false;        ///< a feed-forward of the model's width, and experts
   bool qkv_bias = false;              ///< on attn_q, attn_k, attn_v
   bool output_bias = false;           ///< on attn_output
   bool expert_bias = false;           ///< on the router and the experts

@@ -68,6 +68,10 @@ const std::map<std::string, Published>& published() {
       {"jais-13b", {13453}},  // 13021 without the output, which files have
       {"refact-1.6b", {1586}},
       {"codeshell-7b", {7974}},
+      {"qwen-7b", {7721}},
+      {"arctic-480b", {478600}},
+      {"dots.llm1", {142774}},
+      {"glm-5", {744000}},
       {"smallthinker-21b-a3b", {21507}},
       {"orion-14b", {14500}},
       {"xverse-7b", {7300}},

@@ -132,7 +132,7 @@ template <uint32_t kHeads, uint32_t kFours, bool kChosen>
 INFER_DEVICE void attend(const AttentionParams& p) {
   constexpr uint32_t kOwnHeads = (kHeads + kAttentionWarps - 1) / kAttentionWarps;
   // Four heads with two fours of values leave registers for no more.
-  constexpr uint32_t kAhead = kHeads == 4 && kFours == 2 ? 8 : 16;
+  constexpr uint32_t kAhead = kHeads == 4 && kFours == 2 ? (kChosen ? 4 : 8) : 16;
   const uint32_t row = p.first_row + block_y();
   if (row >= step_rows(p.step, p.rows)) return;
   const uint32_t kv_head = block_x() / p.group_blocks;

@@ -273,3 +273,18 @@ def test_two_forms_of_a_file_are_the_same_model(tmp_path, name, change, other):
         assert done.returncode == 0, done.stderr
         logits.append((tmp_path / "out.f32").read_bytes())
     assert logits[0] == logits[1]
+
+
+def test_biases_of_blocks_of_any_type(tmp_path):
+    """llama.cpp's quantiser takes them for matrices."""
+    def rounded(m):
+        for name, tensor in m.tensors.items():
+            if name.endswith("_ape.weight"):
+                m.tensors[name] = tensor.astype(np.float16)
+
+    tokens = [1] + [3 + i * i % 67 for i in range(20)]
+    done = load(tmp_path, "deepseek4-f32", rounded, tokens)
+    assert done.returncode == 0, done.stderr
+    exact = Model(tmp_path / "model.gguf").logits(tokens)
+    found = np.fromfile(tmp_path / "out.f32", "<f4").reshape(exact.shape)
+    assert nmse(found, exact) <= 1e-10

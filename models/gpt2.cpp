@@ -1,10 +1,9 @@
 // GPT-2: learned positions, LayerNorms and projections with biases, a feed-forward of GELU without
 // a gate. Radford et al. 2019. StarCoder is the same with one key-value head for all. Li et al.
 // 2023.
-#include <array>
-
 #include "engine/model/checkpoint.h"
 #include "engine/model/decoder.h"
+#include "engine/model/turned_matrices.h"
 
 namespace infer {
 namespace {
@@ -30,32 +29,6 @@ class Gpt2 final : public DecoderModel {
 Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   HparamReader r(source);
   return DecoderModel::finish(std::make_unique<Gpt2>(r), r);
-}
-
-/// Matrices have a row for each input there.
-void map_matrices(CheckpointMap& m, int64_t width, int64_t inner) {
-  struct Matrix {
-    const char* from;
-    const char* to;
-    int64_t inputs, outputs;
-  };
-  const std::array all{Matrix{"attn.c_attn", "attn_qkv", width, 3 * width},
-                       Matrix{"attn.c_proj", "attn_output", width, width},
-                       Matrix{"mlp.c_fc", "ffn_up", width, inner},
-                       Matrix{"mlp.c_proj", "ffn_down", inner, width}};
-  for (int64_t i = 0; i < m.layer_count() && m.tensors.ok(); ++i) {
-    for (const Matrix& matrix : all) {
-      const std::string from = layer_name(i, matrix.from);
-      const std::string to = block_name(i, matrix.to);
-      const TensorView view = m.tensors.view(from + ".weight", {matrix.outputs, matrix.inputs});
-      if (!m.tensors.ok()) return;
-      m.tensors.put(to + ".weight", view.swapped(0, 1));
-      m.tensors.copy(from + ".bias", to + ".bias");
-    }
-    for (const char* mask : {"attn.bias", "attn.masked_bias"}) {  // of older files
-      m.tensors.ignore(layer_name(i, mask));
-    }
-  }
 }
 
 void map(CheckpointMap& m) {
@@ -93,7 +66,11 @@ void map(CheckpointMap& m) {
   m.tensors.copy("norm.bias", "output_norm.bias");
   m.tensors.copy("wpe.weight", "position_embd.weight");
   m.layers({{"ln_1", "attn_norm"}, {"ln_2", "ffn_norm"}});
-  if (!starcoder) return map_matrices(m, width, inner);
+  const TurnedMatrix matrices[] = {{"attn.c_attn", "attn_qkv", width, 3 * width},
+                                   {"attn.c_proj", "attn_output", width, width},
+                                   {"mlp.c_fc", "ffn_up", width, inner},
+                                   {"mlp.c_proj", "ffn_down", inner, width}};
+  if (!starcoder) return map_turned(m, matrices);
   m.layers({{"attn.c_attn", "attn_qkv"},
             {"attn.c_proj", "attn_output"},
             {"mlp.c_fc", "ffn_up"},

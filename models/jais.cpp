@@ -1,13 +1,13 @@
 // Jais of the first generation: biases by distance in place of positions, LayerNorms and
 // projections with biases, a gated feed-forward, scores divided by the size of a head. Core42,
 // Inception 2023.
-#include <array>
 #include <bit>
 #include <cmath>
 
 #include "engine/graph/alibi.h"
 #include "engine/model/checkpoint.h"
 #include "engine/model/decoder.h"
+#include "engine/model/turned_matrices.h"
 
 namespace infer {
 namespace {
@@ -38,32 +38,6 @@ double largest_bias(CheckpointMap& m) {
   const std::vector<float> slopes = m.tensors.values(name, m.head_count());
   const auto n = std::bit_floor(static_cast<uint64_t>(m.head_count()));
   return -std::round(std::log2(static_cast<double>(slopes.front())) * static_cast<double>(n));
-}
-
-/// Matrices have a row for each input there, as GPT-2's.
-void map_matrices(CheckpointMap& m, int64_t width, int64_t inner) {
-  struct Matrix {
-    const char* from;
-    const char* to;
-    int64_t inputs, outputs;
-  };
-  const std::array all{Matrix{"attn.c_attn", "attn_qkv", width, 3 * width},
-                       Matrix{"attn.c_proj", "attn_output", width, width},
-                       Matrix{"mlp.c_fc", "ffn_up", width, inner},
-                       Matrix{"mlp.c_fc2", "ffn_gate", width, inner},
-                       Matrix{"mlp.c_proj", "ffn_down", inner, width}};
-  for (int64_t i = 0; i < m.layer_count() && m.tensors.ok(); ++i) {
-    for (const Matrix& matrix : all) {
-      const std::string from = layer_name(i, matrix.from);
-      const std::string to = block_name(i, matrix.to);
-      const TensorView view = m.tensors.view(from + ".weight", {matrix.outputs, matrix.inputs});
-      if (!m.tensors.ok()) return;
-      m.tensors.put(to + ".weight", view.swapped(0, 1));
-      m.tensors.copy(from + ".bias", to + ".bias");
-    }
-    for (const char* mask : {"attn.bias", "attn.masked_bias"})
-      m.tensors.ignore(layer_name(i, mask));
-  }
 }
 
 /// What the embedding and the logits are multiplied with becomes part of their matrices.
@@ -113,7 +87,12 @@ void map(CheckpointMap& m) {
   m.tensors.also_named("h.", "layers.");
   map_ends(m, width);
   m.layers({{"ln_1", "attn_norm"}, {"ln_2", "ffn_norm"}});
-  map_matrices(m, width, inner);
+  const TurnedMatrix matrices[] = {{"attn.c_attn", "attn_qkv", width, 3 * width},
+                                   {"attn.c_proj", "attn_output", width, width},
+                                   {"mlp.c_fc", "ffn_up", width, inner},
+                                   {"mlp.c_fc2", "ffn_gate", width, inner},
+                                   {"mlp.c_proj", "ffn_down", inner, width}};
+  map_turned(m, matrices);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include <limits>
 #include <utility>
 
+#include "backends/cpu/cache_types.h"
 #include "backends/cpu/parallel.h"
 #include "engine/core/portable_math.h"
 #include "engine/graph/alibi.h"
@@ -454,18 +455,6 @@ class Attention {
   float *queries_, *scores_, *slice_, *own_, *total_, *shared_;
 };
 
-Status supports(const NodeView& node) {
-  const KvGeometry& kv = node.graph.kv();
-  for (const DType type : {kv.k_type, kv.v_type}) {
-    if (type != DType::f32 && type != DType::f16 && type != DType::bf16 && type != DType::q8_0 &&
-        type != DType::q4_0) {
-      return error(StatusCode::unsupported, "a cache of type {} cannot be read",
-                   dtype_info(type).ident);
-    }
-  }
-  return {};
-}
-
 int64_t scratch(const NodeView& node, const CpuContext& context) {
   const auto& p = std::get<op::Attention>(node.node.params);
   const KvLayerShape& shape = layer_shape(node.graph.kv(), node.node.params);
@@ -485,7 +474,7 @@ void run(const CpuCall& call) { Attention(call).run(); }
 }  // namespace
 
 const CpuOp& attention_cpu() {
-  static const CpuOp op{OpId::Attention, Sharing::whole, supports, scratch, run};
+  static const CpuOp op{OpId::Attention, Sharing::whole, reads_cache, scratch, run};
   return op;
 }
 

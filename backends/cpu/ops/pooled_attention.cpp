@@ -9,6 +9,7 @@
 #include <limits>
 #include <utility>
 
+#include "backends/cpu/cache_types.h"
 #include "backends/cpu/parallel.h"
 #include "engine/core/portable_math.h"
 
@@ -180,18 +181,6 @@ class PooledAttention {
   SoftmaxState* states_;
 };
 
-Status supports(const NodeView& node) {
-  const KvGeometry& kv = node.graph.kv();
-  for (const DType type : {kv.k_type, kv.v_type}) {
-    if (type != DType::f32 && type != DType::f16 && type != DType::bf16 && type != DType::q8_0 &&
-        type != DType::q4_0) {
-      return error(StatusCode::unsupported, "a cache of type {} cannot be read",
-                   dtype_info(type).ident);
-    }
-  }
-  return {};
-}
-
 int64_t scratch(const NodeView& node, const CpuContext& context) {
   const auto layer = static_cast<size_t>(std::get<op::PooledAttention>(node.node.params).kv_layer);
   const KvGeometry& kv = node.graph.kv();
@@ -205,7 +194,7 @@ void run(const CpuCall& call) { PooledAttention(call).run(); }
 }  // namespace
 
 const CpuOp& pooled_attention_cpu() {
-  static const CpuOp op{OpId::PooledAttention, Sharing::whole, supports, scratch, run};
+  static const CpuOp op{OpId::PooledAttention, Sharing::whole, reads_cache, scratch, run};
   return op;
 }
 

@@ -69,6 +69,11 @@ Result<std::unique_ptr<Conversation>> Conversation::open(Engine& engine, std::st
                                                          Json variables) {
   auto session = engine.open_session();
   if (!session) return tl::unexpected(session.error());
+  if (engine.vocabulary().size() == 0) {
+    return tl::unexpected(Status(StatusCode::bad_file,
+                                 engine.model().path + ": the model has no vocabulary, so that it "
+                                                       "neither reads nor writes texts"));
+  }
   if (source.empty() && has_tools(variables)) source = engine.model().tool_template;
   if (source.empty()) source = engine.model().chat_template;
   if (source.empty()) {
@@ -187,7 +192,7 @@ Status Conversation::drop_turns(int64_t most) {
 
 Result<Conversation::Prompt> Conversation::prompt(const GenerateOptions& options) {
   const bool shift = options.overflow == ContextOverflow::shift;
-  const int64_t context = engine_.memory().context;
+  const int64_t context = engine_.memory().longest;
   const int64_t room =
       options.max_tokens < 0 ? context / 4 : std::min<int64_t>(options.max_tokens, context / 2);
   forget_dropped();

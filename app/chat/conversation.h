@@ -78,7 +78,7 @@ class Conversation {
   /// Tokens of the context that are taken: of the last answer and all before it. The last token of
   /// an answer is computed with the next message, so in a full context it is one more and takes no
   /// place.
-  int64_t context_used() const { return std::min(session_->length(), engine_.memory().context); }
+  int64_t context_used() const { return std::min(session_->length(), engine_.memory().longest); }
   /// Session::number() of its session.
   int64_t session() const { return session_->number(); }
 

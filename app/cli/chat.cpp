@@ -170,7 +170,7 @@ Json statistics(const chat::Answer& answer, const Chat& chat) {
           {"first_token_seconds", r.first_token_seconds},
           {"dropped_messages", answer.dropped_messages},
           {"context_used", chat.conversation->context_used()},
-          {"context", chat.engine->memory().context},
+          {"context", chat.engine->memory().longest},
           {"memory_bytes", chat.engine->memory().total},
           {"speculation", speculation_json(r.speculation)}};
 }
@@ -182,7 +182,7 @@ std::string summary(const chat::Answer& answer, const Chat& chat) {
       "[{} tokens at {:.1f} tokens/s; prompt {} tokens{} at {:.1f} tokens/s; first token after "
       "{:.2f} s; context {} of {}; memory {}{}{}]",
       r.generated_tokens, generate_rate(r), r.prompt_tokens, reused_text(r), prompt_rate(r),
-      r.first_token_seconds, chat.conversation->context_used(), memory.context,
+      r.first_token_seconds, chat.conversation->context_used(), memory.longest,
       human_bytes(memory.total), speculation_summary(r.speculation),
       r.reason == FinishReason::context
           ? "; stopped: the context is full (/clear, a larger -c or --context-shift)"

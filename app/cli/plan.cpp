@@ -123,6 +123,7 @@ Json to_json(const MemoryReport& memory) {
           {"total", memory.total},
           {"available", memory.available},
           {"context", memory.context},
+          {"longest", memory.longest},
           {"page_bytes", memory.page_bytes},
           {"pages", memory.pages},
           {"batch", memory.batch_rows},
@@ -222,6 +223,9 @@ void print_table(const MemoryReport& memory) {
   line("available", memory.available);
   say("  context      {} tokens in {} pages of {}, keys {}, values {}", memory.context,
       memory.pages, human_bytes(memory.page_bytes), memory.cache_type_k, memory.cache_type_v);
+  if (memory.longest > memory.context) {
+    say("  session      up to {} tokens: the cache grows while memory is free", memory.longest);
+  }
   say("  batch        {} tokens a step", memory.batch_rows);
   if (memory.devices.size() < 2) return;
   say("  placement    {} of {} layers and output on other devices than the CPU{}",

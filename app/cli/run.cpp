@@ -268,7 +268,7 @@ int run_prompt(RunArgs& args) {
   }
   const std::vector<int32_t> tokens =
       must(engine->tokenize(prompt, TokenizeOptions{}, args.generate.images));
-  require_room(tokens.size(), engine->memory().context);
+  require_room(tokens.size(), engine->memory().longest);
   const SpecialTokenIds special = engine->vocabulary().special();
   if (special.adds_bos && !tokens.empty() && tokens.front() == special.bos &&
       args.generate.keep < std::numeric_limits<int32_t>::max()) {

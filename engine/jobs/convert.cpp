@@ -1,8 +1,10 @@
 // Writes a Hugging Face checkpoint as a GGUF file. A weight passes through a buffer in stretches,
 // so that memory does not depend on the model's size.
 #include <algorithm>
+#include <filesystem>
 #include <map>
 
+#include "engine/core/log.h"
 #include "engine/jobs/model_metadata.h"
 #include "engine/jobs/output_check.h"
 #include "engine/model/arch.h"
@@ -51,6 +53,22 @@ Status write_weight(const WeightSource& source, const Weight& weight, WeightSink
   return {};
 }
 
+/// A file without a vocabulary takes and gives ids of tokens alone.
+void warn_of_missing_vocabulary(const std::string& directory, const WeightSource& source) {
+  if (source.tokenizer().model != "none") return;
+  std::string other;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.find("tiktoken") != name.npos) other = " ('" + name + "' is not read)";
+  }
+  log(LogLevel::warning,
+      "{}: no tokenizer.json and no tokenizer.model{}: the file has no vocabulary, so that it "
+      "takes "
+      "and gives only ids of tokens",
+      directory, other);
+}
+
 Result<ConvertReport> run_convert(const std::string& model, const std::string& output,
                                   const ConvertOptions& options) {
   INFER_TRY(const std::optional<DType> matrices, matrices_of(options.type));
@@ -62,6 +80,7 @@ Result<ConvertReport> run_convert(const std::string& model, const std::string& o
   }
   INFER_CHECK_R(check_output({model}, output));
   INFER_CHECK_R(check_model(*source));
+  warn_of_missing_vocabulary(model, *source);
 
   INFER_TRY(const Metadata metadata, model_metadata(*source));
 

@@ -86,10 +86,20 @@ bool is_embedding(std::string_view name) {
 /// Matrices of numbers that are multiplied with activations or looked up, but for those that are
 /// small and decide much: routers, and what llama.cpp leaves alone.
 bool may_be_quantised(const Weight& weight) {
-  constexpr std::string_view kKept[] = {
-      "_norm.weight",         "ffn_gate_inp",    "position_embd", "token_types", "shortconv.conv",
-      "mm.input_projection",  "mm.patch_merger", "conv1d",        "altup",       "laurel",
-      "per_layer_model_proj", ".ple_norm_"};
+  constexpr std::string_view kKept[] = {"_norm.weight",
+                                        "ffn_gate_inp",
+                                        "position_embd",
+                                        "token_types",
+                                        "shortconv.conv",
+                                        "mm.input_projection",
+                                        "mm.patch_merger",
+                                        "conv1d",
+                                        "altup",
+                                        "laurel",
+                                        "per_layer_model_proj",
+                                        ".ple_norm_",
+                                        "indexer.k_proj",
+                                        "indexer.q_proj"};
   if (weight.desc.rows() == 1 || !weight.name.ends_with(".weight")) return false;
   if (!is_quantised(weight.desc.type) && weight.desc.type != DType::f32 &&
       weight.desc.type != DType::f16 && weight.desc.type != DType::bf16) {
@@ -442,9 +452,12 @@ class Quantizer {
     const auto bad =
         std::ranges::find_if_not(row, [&](float value) { return holds(planned.desc.type, value); });
     if (bad != row.end()) {
-      const char* const expected = planned.desc.type == DType::f16
+      const DType type = planned.desc.type;
+      const std::string expected = !std::isfinite(*bad) ? "a finite number"
+                                   : type == DType::f16
                                        ? "a number of at most 65504, as F16 can hold"
-                                       : "a finite number";
+                                       : fmt::format("a number of at most {:.3g}, as {} can hold",
+                                                     most_held(type), dtype_info(type).name);
       const auto i = bad - row.begin();
       return error(StatusCode::bad_file,
                    "{}: tensor '{}': column {} of row {}: expected {}, found {}", path_,

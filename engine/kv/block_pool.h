@@ -29,6 +29,8 @@ class BlockPool {
   /// Pages that acquire() can still give.
   int32_t available() const { return static_cast<int32_t>(free_.size()) + kept_; }
   int32_t held() const { return size_ - available(); }
+  /// Pages that acquire() can give without evicting one.
+  int32_t unused() const { return static_cast<int32_t>(free_.size()); }
   /// Pages that nobody holds, whose contents are known.
   int32_t kept() const { return kept_; }
   /// Begins to count pages: count() is true at the first call with a page since then.

@@ -179,7 +179,7 @@ bool KvCache::drop_unused(const Table* keep) {
 }
 
 bool KvCache::make_available(size_t kind, const Table& keep) {
-  return (grow_ && grow_(kind)) || drop_unused(&keep);
+  return (grow_ && grow_(kind, Want::pages)) || drop_unused(&keep);
 }
 
 size_t KvCache::tail_index(const Table& t, size_t kind) const {
@@ -293,8 +293,11 @@ Status KvCache::reserve(SequenceId id, int64_t count, int64_t drafted) {
       return wanted - static_cast<int64_t>(t.kinds[k].ids.size()) +
              (others_hold_tail(t, k) ? 1 : 0) + (kinds_[k].state && drafted > 0 ? 1 : 0);
     };
+    while (grow_ && pools_[k].kept() > 0 && pools_[k].unused() < missing()) {
+      if (!grow_(k, Want::kept)) break;
+    }
     while (pools_[k].available() < missing()) {
-      if (drafted > 0 ? grow_ && grow_(k) : make_available(k, t)) continue;
+      if (drafted > 0 ? grow_ && grow_(k, Want::pages) : make_available(k, t)) continue;
       return error(StatusCode::does_not_fit,
                    "the cache is full: {} more tokens after {} need {} pages of {} tokens, {} of "
                    "{} are available",
@@ -321,6 +324,17 @@ Status KvCache::reserve(SequenceId id, int64_t count, int64_t drafted) {
   t.reserved = t.length + count;
   if (stateful_ && drafted > 0 && !keep_row_states(t, drafted)) return save_states(t);
   return {};
+}
+
+int64_t KvCache::room(SequenceId id) const {
+  int64_t tokens = options_.context;
+  for (size_t k = 0; k < pools_.size(); ++k) {
+    // Of a window a sequence needs as many pages however long it is.
+    if (kinds_[k].state || kinds_[k].window > 0) continue;
+    const auto pages = std::ssize(table(id).kinds[k].ids) + pools_[k].available();
+    tokens = std::min(tokens, pages * kPageTokens);
+  }
+  return tokens;
 }
 
 void KvCache::shorten(SequenceId id, int64_t count) {
@@ -592,10 +606,11 @@ PageCounts KvCache::count_pages() {
                                        [&](int32_t page) { return page >= 0 && pool.count(page); });
     }
     counts.total += pool.size();
+    if (!kinds_[k].state) counts.most = std::max<int64_t>(counts.most, pool.size());
     counts.running += running;
     counts.idle += pool.held() - running;
     counts.kept += pool.kept();
-    counts.free += pool.available() - pool.kept();
+    counts.free += pool.unused();
   }
   for (const auto& [id, t] : tables_) {
     if (counts.listed == PageCounts::kMostListed) break;

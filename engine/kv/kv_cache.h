@@ -64,6 +64,7 @@ struct SequencePages {
 struct PageCounts {
   static constexpr size_t kMostListed = 64;
   int64_t total = 0;
+  int64_t most = 0;     ///< of one kind
   int64_t running = 0;  ///< held by sequences in use, perhaps by others as well
   int64_t idle = 0;     ///< held by other sequences alone
   int64_t kept = 0;     ///< held by no sequence, but known
@@ -118,6 +119,9 @@ class KvCache {
   /// pages even after growing and after taking those that are kept or not in use; device. Drafts
   /// take none of a sequence that is not in use. On does_not_fit no sequence in use has changed.
   Status reserve(SequenceId id, int64_t count, int64_t drafted = 0);
+  /// Tokens that a sequence can have with its pages and all that reserve() could give it without
+  /// growing, if no other sequence is in use.
+  int64_t room(SequenceId id) const;
   /// Less room than reserve() made, without drafts: for the first `count` tokens.
   void shorten(SequenceId id, int64_t count);
   /// Commits the first `count` reserved tokens, which a step has written. `keys` has at least all
@@ -159,9 +163,14 @@ class KvCache {
   Status grow(size_t kind, int32_t pages);
   /// A good number of pages to grow a kind by: one slab.
   int32_t growth(size_t kind) const { return pools_[kind].slab_pages(size(kind)); }
-  /// Sets a function that is called when a kind has too few pages, before any sequence loses its
-  /// own. It may call grow() and returns whether it did. It must not throw.
-  void set_growth(std::function<bool(size_t kind)> grow) { grow_ = std::move(grow); }
+  /// Why the cache is to grow.
+  enum class Want : uint8_t {
+    pages,  ///< else sequences lose theirs
+    kept,   ///< else pages of earlier texts are lost, which a later text may begin with
+  };
+  /// Sets a function that is called when a kind has too few pages. It may call grow() and returns
+  /// whether it did. It must not throw.
+  void set_growth(std::function<bool(size_t kind, Want)> grow) { grow_ = std::move(grow); }
   size_t kinds() const { return kinds_.size(); }
   const KvKind& kind(size_t kind) const { return kinds_[kind]; }
   int64_t page_bytes(size_t kind) const { return pools_[kind].page_bytes(); }
@@ -241,7 +250,7 @@ class KvCache {
   KvOptions options_;
   std::vector<BlockPool> pools_;  ///< by kind
   KnownPages known_;
-  std::function<bool(size_t)> grow_;
+  std::function<bool(size_t, Want)> grow_;
   std::unordered_map<SequenceId, Table> tables_;
   std::vector<std::vector<int32_t>> step_tables_;  ///< by kind
   std::vector<KvPages> step_pages_;

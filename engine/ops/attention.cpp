@@ -265,20 +265,20 @@ void cases(std::vector<OpCase>& all) {
   }
   add_chosen(all, {"odd values in keys", 6, {1, 37, 19, 0, true}, {0, 0.16f}}, DType::f16, 5, 3, 3);
   add_chosen(all, {"odd head, sinks", 5, {5, 37, 19}, {0, 0.16f}, true}, DType::bf16, 40, 130, 1);
-  add_chosen(all, {"large group", 128, {1, 72, 64, 0, true}, {0, 0.1f}}, DType::f16, 130, 200, 1);
+  add_chosen(all, {"large group", 128, {1, 72, 64, 0, true}, {0, 0.1f}}, DType::f16, 40, 70, 1);
   add_chosen(all, {"latent", 16, {1, 576, 512, 0, true}, {0, 0.1f}}, DType::f16, 66, 70, 1);
-  add_chosen(all, {"long", 2, {1, 32, 32}, {0, 0.18f}}, DType::f16, 700, 1000, 1);
+  add_chosen(all, {"long", 2, {1, 32, 32}, {0, 0.18f}}, DType::f16, 520, 600, 1);
   add_chosen(all, {"grouped 8:2", 8, {2, 64, 64}, {0, 0.125f}}, DType::f16, 64, 200, 2, 16);
   add_chosen(all, {"odd head", 5, {5, 37, 19}, {0, 0.16f}}, DType::f32, 21, 130, 1, 7);
   add_chosen(all, {"values in keys", 3, {1, 96, 64, 0, true}, {0, 0.1f}}, DType::q8_0, 12, 1, 1, 4);
-  add_chosen(all, {"long", 2, {1, 32, 32}, {0, 0.18f}}, DType::bf16, 512, 1000, 1, 32);
+  add_chosen(all, {"long", 2, {1, 32, 32}, {0, 0.18f}}, DType::bf16, 256, 600, 1, 32);
   for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0}) {
-    add_chosen(all, {"grouped 8:2", 8, {2, 64, 64}, {0, 0.125f}}, type, 12, 130, 2, 4, true);
+    add_chosen(all, {"grouped 8:2", 8, {2, 64, 64}, {0, 0.125f}}, type, 12, 70, 2, 4, true);
   }
   add_chosen(all, {"grouped 8:2", 8, {2, 64, 64}, {0, 0.125f}}, DType::f16, 64, 200, 1, 16, true);
   add_chosen(all, {"odd head", 6, {3, 37, 19}, {0, 0.16f}}, DType::f32, 21, 90, 2, 7, true);
   add_chosen(all, {"odd head", 6, {3, 37, 19}, {0, 0.16f}}, DType::f16, 8, 3, 3, 4, true);
-  add_chosen(all, {"long", 4, {2, 32, 32}, {0, 0.18f}}, DType::bf16, 512, 1000, 1, 128, true);
+  add_chosen(all, {"long", 4, {2, 32, 32}, {0, 0.18f}}, DType::bf16, 256, 600, 1, 128, true);
   // Long enough for several chunks of keys, and windows that begin and end in different ones.
   add_case(all, {"long", 2, {1, 32, 32}, {0, 0.18f}}, DType::f16, {700, 1});
   for (const DType type : {DType::f32, DType::q8_0}) {

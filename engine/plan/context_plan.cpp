@@ -8,8 +8,8 @@
 namespace infer {
 namespace {
 
-/// Context if none is asked for: long enough for a conversation, at most what the model was trained
-/// for, and no more than half of what the weights leave free.
+/// Tokens of the cache if none are asked for: long enough for a conversation, at most what the
+/// model was trained for, and no more than half of what the weights leave free. The cache grows.
 constexpr int64_t kDefaultContext = 4096;
 
 /// The least context worth it if none is asked for: steps are shortened before it is less.
@@ -31,6 +31,18 @@ int64_t longest_context(const ContextCosts& costs, const MemoryPlan& plan, int64
     (all ? fits : too_many) = middle;
   }
   return fits * kPageTokens;
+}
+
+/// The longest sequence if no context is asked for: as many tokens as the model was trained for,
+/// but no more than half of what the weights leave free has room for. Where RoPE has other factors
+/// for long contexts, those for short ones, which short texts need.
+int64_t longest_sequence(const ModelInfo& info, const ContextCosts& costs, const MemoryPlan& plan) {
+  int64_t trained = info.context;
+  for (const RopeSpec& rope : info.ropes) {
+    if (uses_long_factors(rope, trained)) trained = static_cast<int64_t>(rope.original_context);
+  }
+  if (info.embeds) trained = plan.context;  // a text is one step
+  return std::max(plan.context, std::min(trained, longest_context(costs, plan, 2)));
 }
 
 }  // namespace
@@ -93,6 +105,7 @@ Status choose_context(const ModelInfo& info, const PlanRequest& request, MemoryP
       return error(StatusCode::does_not_fit, "a context of {} tokens does not fit", wanted);
     }
   }
+  plan.longest = request.context > 0 ? plan.context : longest_sequence(info, costs, plan);
   const std::vector<int64_t> bytes = costs.all(plan.budgets, plan.context);
   for (size_t m = 0; m < bytes.size(); ++m) {
     const MemoryBudget& budget = plan.budgets[m];

@@ -87,7 +87,8 @@ struct DevicePlan {
 };
 
 struct MemoryPlan {
-  int64_t context = 0;            ///< tokens
+  int64_t context = 0;            ///< tokens that the cache has room for
+  int64_t longest = 0;            ///< tokens that one sequence may have: more, if the cache grows
   KvLayout kv_layout;             ///< kinds by device
   std::vector<int32_t> kv_pages;  ///< by kind
   Placement placement;

@@ -39,7 +39,10 @@ struct QuantTraits {
 
 const QuantTraits& quant_traits(DType type);
 
-/// Whether a value stays finite when it is written in the type.
+/// The largest value that the type can hold, of quantised types within a factor of two. Beyond it a
+/// value would become infinite, or, where the scale of a block has a limit, another number.
+float most_held(DType type);
+/// Whether the type can hold a value. No type holds infinities or NaN.
 bool holds(DType type, float value);
 
 }  // namespace infer

@@ -76,6 +76,11 @@ void Counters::set_pages(int64_t running, const PageCounts& pages) {
   pages_told_ = Clock::now();
 }
 
+int64_t Counters::most_pages() const {
+  const std::lock_guard lock(mutex_);
+  return pages_.most;
+}
+
 bool Counters::pages_are_old() const {
   constexpr std::chrono::milliseconds kOld(100);
   const std::lock_guard lock(mutex_);

@@ -36,6 +36,8 @@ class Counters {
 
   void step(const StepCounts& counts);
   void set_pages(int64_t running, const PageCounts& pages);
+  /// Pages of the kind of layers that has most, recurrent ones left out.
+  int64_t most_pages() const;
   /// Whether the pages were last told so long ago that it is worth telling them in a step.
   bool pages_are_old() const;
   /// A token was generated, so long after the call (the first one) or the token before.

@@ -20,12 +20,12 @@ void Scheduler::add(Sequence* sequence) {
   sequence->asked_ = false;
   sequence->begun_ = false;
   sequence->branch_ = 0;
+  sequence->fits_ = std::numeric_limits<int64_t>::max();
   cache_->set_in_use(sequence->kv, true);
 }
 
-/// Tokens that a sequence may have.
 int64_t Scheduler::context(const Sequence& sequence) const {
-  return std::min(sequence.context, cache_->context());
+  return std::min({sequence.context, cache_->context(), sequence.fits_});
 }
 
 int64_t Scheduler::pending(const Sequence& sequence) const {
@@ -136,7 +136,13 @@ Status Scheduler::make_room(Sequence* sequence, int64_t count) {
     }
     const bool alone = std::ranges::none_of(
         active_, [&](const Sequence* s) { return s != sequence && cache_->holds_pages(s->kv); });
-    if (alone) return status;
+    if (alone) {
+      const int64_t room = cache_->room(sequence->kv);
+      if (sequence->keep < 0 || room < 2 || room >= length + count) return status;
+      sequence->fits_ = room;  // it is shifted before the next step
+      sequence->waiting_ = true;
+      return {};
+    }
     preempt(sequence);
     return {};
   }
@@ -254,6 +260,13 @@ void Scheduler::plan_groups() {
   }
 }
 
+/// Rows that the step may have, prompts and what others generate together.
+int64_t Scheduler::rows_beside_generation() const {
+  const auto generating =
+      std::ranges::count_if(parts_, [](const Part& part) { return part.count == 1; });
+  return generating == 0 ? max_rows_ : std::min(max_rows_, generating + pace_.most_rows());
+}
+
 /// Takes rows of sequences of one priority.
 void Scheduler::plan_group(std::span<Sequence* const> group) {
   // Sequences that generate come first, so that prompts do not delay them. But the sequence whose
@@ -263,15 +276,16 @@ void Scheduler::plan_group(std::span<Sequence* const> group) {
       std::ranges::find_if(group, [](const Sequence* s) { return !s->waiting_ && s->ready_; });
   int64_t kept = turn != group.end() && pending(**turn) > 1 ? rows_at_once(**turn) : 0;
   for (const bool decoding : {true, false}) {
+    const int64_t beside = decoding ? max_rows_ : rows_beside_generation();
     for (Sequence* sequence : group) {
       // take() may have ended it in the first round: its owner may have freed it since.
       if (std::ranges::find(active_, sequence) == active_.end()) continue;
       if ((pending(*sequence) == 1) != decoding || sequence->waiting_ || !sequence->ready_)
         continue;
       if (!decoding) kept = 0;  // in this round it comes first
-      if (rows_ + kept >= max_rows_) continue;
-      take(sequence, max_rows_ - kept - rows_,
-           max_outputs_ - std::min<int64_t>(kept, 1) - outputs_);
+      const int64_t most = std::min(max_rows_, std::max(beside, rows_ + rows_at_once(*sequence)));
+      if (rows_ + kept >= most) continue;
+      take(sequence, most - kept - rows_, max_outputs_ - std::min<int64_t>(kept, 1) - outputs_);
     }
   }
 }
@@ -477,10 +491,10 @@ bool Scheduler::compute_step() {
     recover(logits.error());
     return false;
   }
-  if (!items_.empty()) {
-    speculator_->ran(
-        rows_, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  }
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  pace_.ran(rows_, seconds);
+  if (!items_.empty()) speculator_->ran(rows_, seconds);
   deliver(*logits);
   return true;
 }

@@ -31,6 +31,7 @@
 #include "engine/generate/outcome.h"
 #include "engine/kv/kv_cache.h"
 #include "engine/sched/counters.h"
+#include "engine/sched/prompt_pace.h"
 #include "engine/spec/speculator.h"
 #include "engine/vision/image_rows.h"
 
@@ -108,7 +109,9 @@ struct Sequence {
   bool lags_ = false;     ///< it is not ready because of a reader
   bool asked_ = false;    ///< the cache has been asked for what the sequence begins with
   bool begun_ = false;    ///< a step has computed some of it
-  int64_t branch_ = 0;    ///< tokens after which another text goes on differently; 0: none known
+  /// Tokens for which the whole cache has room, which was too small for more.
+  int64_t fits_ = std::numeric_limits<int64_t>::max();
+  int64_t branch_ = 0;  ///< tokens after which another text goes on differently; 0: none known
 };
 
 /// Not thread-safe: one thread makes all calls. It calls the consumers from that thread and, for
@@ -122,6 +125,8 @@ class Scheduler {
   /// Starts a sequence. It has at least one token to compute.
   void add(Sequence* sequence);
   bool idle() const { return active_.empty(); }
+  /// Tokens that an active sequence may have.
+  int64_t context(const Sequence& sequence) const;
   size_t active() const { return active_.size(); }
   /// Sets the speculator, which drafts tokens for each sequence with a Drafting. It outlives the
   /// scheduler. Null: no drafts.
@@ -176,7 +181,6 @@ class Scheduler {
   /// Whether the tokens of this part are computed as generated ones.
   static bool as_generated(const Part& part) { return part.sequence->is_generated(part.first); }
 
-  int64_t context(const Sequence& sequence) const;
   int64_t pending(const Sequence& sequence) const;
   PageKeys keys(const Sequence& sequence) const;
   static int64_t replaceable(const Sequence& sequence);
@@ -188,6 +192,7 @@ class Scheduler {
   bool compute_step();
   void plan_step();
   void plan_groups();
+  int64_t rows_beside_generation() const;
   void plan_group(std::span<Sequence* const> group);
   void propose();
   bool follows(const Part& part) const;
@@ -228,6 +233,7 @@ class Scheduler {
   std::vector<Part> parts_;
   int64_t rows_ = 0;
   int64_t outputs_ = 0;
+  PromptPace pace_;
   /// If roles are separate (Executor::separate_roles): whether the step has tokens that are
   /// computed as generated ones, or the others.
   bool for_generated_ = false;

@@ -30,9 +30,9 @@ struct infer_alternative_list {
 namespace {
 
 infer_memory memory_of(const infer::MemoryReport& r) {
-  return {r.weights,         r.kv,         r.activations, r.scratch,  r.total,   r.available,
-          r.context,         r.page_bytes, r.pages,       r.host,     r.process, r.batch_rows,
-          r.spilled ? 1 : 0, r.draft,      r.gpu_layers,  r.drafters, r.grammars};
+  return {r.weights,         r.kv,         r.activations, r.scratch,  r.total,    r.available,
+          r.context,         r.page_bytes, r.pages,       r.host,     r.process,  r.batch_rows,
+          r.spilled ? 1 : 0, r.draft,      r.gpu_layers,  r.drafters, r.grammars, r.longest};
 }
 
 /// "a;b" of {"a", "b"} with ';'.
@@ -286,6 +286,10 @@ infer_status infer_engine_memory(const infer_engine* engine, infer_memory* memor
     write_struct(memory_of(engine->engine->memory()), memory, memory_size);
     return {};
   });
+}
+
+void infer_engine_limit_cache(infer_engine* engine, int64_t bytes) {
+  if (engine != nullptr) engine->engine->limit_cache(bytes);
 }
 
 infer_status infer_engine_resize_cache(infer_engine* engine, int64_t bytes) {

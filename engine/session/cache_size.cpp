@@ -32,7 +32,8 @@ int64_t Engine::Impl::cache_bytes(const MemoryBudget& budget) const {
   return bytes;
 }
 
-bool Engine::Impl::grow_cache(size_t kind) {
+bool Engine::Impl::grow_cache(size_t kind, KvCache::Want want) {
+  constexpr int64_t kShareForKept = 4;
   // Refusing to grow is no failure: the sequence waits, or other sequences are preempted.
   const Status grown = guarded([&]() -> Status {
     const int64_t page = cache->page_bytes(kind);
@@ -44,7 +45,12 @@ bool Engine::Impl::grow_cache(size_t kind) {
     for (const MemoryBudget& budget : opened.plan.budgets) {
       const int32_t place = cache->kind(kind).place;
       if (std::ranges::find(budget.devices, place) == budget.devices.end()) continue;
-      pages = std::min(pages, (cache_budget(budget) - cache_bytes(budget)) / page);
+      int64_t most = cache_budget(budget);
+      if (want == KvCache::Want::kept) {  // beyond the planned cache, a part of what is left
+        const int64_t planned = opened.plan.used(budget, Purpose::kv);
+        most = planned + (most - planned) / kShareForKept;
+      }
+      pages = std::min(pages, (most - cache_bytes(budget)) / page);
       if (pages > 0) pages = std::min(pages, free_for_cache(budget) / page);
     }
     if (pages <= 0) return {StatusCode::does_not_fit, ""};
@@ -126,6 +132,7 @@ Status Engine::Impl::resize_cache(int64_t bytes) {
     status = cache->resize(pages);
   } while (status.code() == StatusCode::does_not_fit && scheduler->preempt());
   scheduler->retry();
+  scheduler->tell_pages();
   return status;
 }
 

@@ -71,6 +71,7 @@ MemoryReport report(const OpenedModel& opened, const OpenedModel* draft) {
   r.total = plan.total() + opened.bytes_beside() + r.draft;
   r.available = plan.available();
   r.context = plan.context;
+  r.longest = plan.longest;
   for (size_t k = 0; k < plan.kv_pages.size(); ++k) {
     const KvKind& kind = plan.kv_layout.kinds[k];
     if (kind.state) {
@@ -250,7 +251,7 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::load(const std::string& path
     INFER_CHECK_R(failure);
     INFER_TRY(impl->executor, std::move(executor));
     INFER_CHECK_R(impl->load_images());
-    impl->cache_options = {opened.plan.context, options.prefix_reuse, options.cache_folder,
+    impl->cache_options = {opened.plan.longest, options.prefix_reuse, options.cache_folder,
                            options.cache_folder_limit, opened.request.draft_states};
     INFER_TRY(impl->cache, KvCache::create(devices, opened.plan.kv_layout, opened.plan.kv_pages,
                                            impl->cache_options));
@@ -334,6 +335,8 @@ EngineStatistics Engine::statistics() const {
   return statistics;
 }
 
+void Engine::limit_cache(int64_t bytes) { impl_->cache_cap = bytes; }
+
 Status Engine::resize_cache(int64_t bytes) {
   return guarded([&]() -> Status {
     if (bytes < 0) {
@@ -365,6 +368,11 @@ MemoryReport Engine::memory() const {
   }
   r.total = r.weights + r.kv + r.activations + r.scratch + r.host + r.process + r.draft +
             r.drafters + r.grammars;
+  if (const int64_t pages = impl_->counters.most_pages();
+      pages != r.pages) {  // of another size now
+    r.pages = pages;
+    r.context = std::min(pages * kPageTokens, r.longest);
+  }
   return r;
 }
 

@@ -188,11 +188,11 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   /// Engine::resize_cache().
   Status resize_cache(int64_t bytes);
   /// A step of growth of one kind of pages, if that may be.
-  bool grow_cache(size_t kind);
+  bool grow_cache(size_t kind, KvCache::Want want);
   /// Lets the cache grow, if it may.
   void set_growth();
-  bool grows = false;             ///< the cache, by itself
-  int64_t cache_cap = INT64_MAX;  ///< bytes that it does not grow beyond by itself
+  bool grows = false;                          ///< the cache, by itself
+  std::atomic<int64_t> cache_cap = INT64_MAX;  ///< bytes that it does not grow beyond by itself
 };
 
 }  // namespace infer

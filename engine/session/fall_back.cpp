@@ -73,6 +73,7 @@ Status move_to_cpu(Engine::Impl& engine) {
     fits = plan_memory(*opened.model, *opened.weights, cpu, request);
   }
   INFER_TRY_S(MemoryPlan planned, std::move(fits));
+  planned.longest = options.context;
   request.max_rows = planned.max_rows;
   request.max_outputs = planned.max_outputs;
   INFER_TRY_S(auto executor,
@@ -100,7 +101,7 @@ Status move_to_cpu(Engine::Impl& engine) {
 
 void Engine::Impl::set_growth() {
   if (!grows) return;
-  cache->set_growth([this](size_t kind) { return grow_cache(kind); });
+  cache->set_growth([this](size_t kind, KvCache::Want want) { return grow_cache(kind, want); });
 }
 
 Status Engine::Impl::fall_back(const Status& failure) {

@@ -146,9 +146,8 @@ bool GenerateRun::ready(bool alone) {
   if (count_ > (prompt_left_ > 0 ? kMostWaiting / 2 : kMostWaiting - 1)) return starve();
   // If the reader ends the generation at a token, the session is as it was at that token. So a
   // shift waits until the reader has taken all tokens.
-  const int64_t context = std::min(sequence_.context, engine_.cache->context());
-  const bool shifts =
-      sequence_.keep >= 0 && static_cast<int64_t>(sequence_.tokens.size()) > context;
+  const bool shifts = sequence_.keep >= 0 && static_cast<int64_t>(sequence_.tokens.size()) >
+                                                 engine_.scheduler->context(sequence_);
   if (shifts && sequence_.cancelled.load(std::memory_order_relaxed)) {
     engine_.thread->wake();  // the next step ends the sequence
     return false;

@@ -240,6 +240,7 @@ Status plan(OpenedModel& opened) {
               plan_memory(*opened.model, *opened.weights, opened.device_list(), request));
   if (opened.model->info().embeds) {
     opened.plan.context = std::min(opened.plan.context, opened.plan.max_rows);
+    opened.plan.longest = opened.plan.context;
   }
   request.max_rows = opened.plan.max_rows;
   request.max_outputs = opened.plan.max_outputs;

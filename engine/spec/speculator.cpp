@@ -222,7 +222,8 @@ void Speculator::ran(int64_t rows, double seconds) {
   costs_.update(rows, seconds);
   total_seconds_ += seconds + draft_seconds_;
   step_seconds_ = (seconds + draft_seconds_) / count;
-  plain_seconds_ = costs_.seconds(sequences_) / count;
+  // By the same step: whatever made it slow would have made another one slow.
+  plain_seconds_ = seconds * costs_.seconds(sequences_) / costs_.seconds(rows) / count;
 }
 
 void Speculator::verified(Drafting& drafting, int64_t accepted) {

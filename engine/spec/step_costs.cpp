@@ -50,7 +50,7 @@ Result<StepCosts> StepCosts::measure(Executor& executor, KvCache& cache, int64_t
   Status status;
   double spent = 0;
   int64_t done = 0;
-  for (int64_t n = 1; n <= std::min(rows, kRows); n *= 2) {
+  for (int64_t n = 1; n <= std::min({rows, kRows, cache.context()}); n *= 2) {
     if (done >= 2 && spent > seconds) break;
     double least = std::numeric_limits<double>::infinity();
     for (int i = 0; i < kRepeats && status.ok(); ++i) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 
+#include "engine/text/regex_splitter.h"
 #include "engine/text/split_rules.h"
 #include "engine/text/split_sets.h"
 
@@ -483,7 +484,7 @@ constexpr std::string_view kUsual[] = {"gpt-2", "starcoder", "llama-bpe",
 bool same_step(const SplitRule& rule, const SplitStage& stage) {
   const bool cuts = rule.behaviour == SplitBehaviour::isolated ||
                     (rule.behaviour == SplitBehaviour::matches && matches_everything(rule.pattern));
-  return cuts && spelt_out(rule.pattern) == spelt_out(stage.pattern);
+  return cuts && spelt_out(flat_classes(rule.pattern)) == spelt_out(stage.pattern);
 }
 
 }  // namespace

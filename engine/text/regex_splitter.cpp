@@ -69,6 +69,43 @@ int on_callout(pcre2_callout_block* block, void* data) {
   return --work.left < 0 ? PCRE2_ERROR_CALLOUT : 0;
 }
 
+}  // namespace
+
+std::string flat_classes(std::string_view pattern) {
+  std::string out;
+  bool in_class = false;
+  bool nested = false;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    const char c = pattern[i];
+    const char next = i + 1 < pattern.size() ? pattern[i + 1] : '\0';
+    if (c == '\\' && i + 1 < pattern.size()) {
+      out += c;
+      out += next;
+      ++i;
+    } else if (!in_class) {
+      in_class = c == '[';
+      out += c;
+    } else if (c == '[') {
+      const size_t end = pattern.find_first_of("[]", i + 1);
+      // What is not a plain list of characters and ranges stays as it is.
+      const bool plain = !nested && end != pattern.npos && pattern[end] == ']' && end > i + 1 &&
+                         next != '^' && next != ':' && next != '-' && pattern[end - 1] != '-' &&
+                         pattern[end - 1] != '\\' &&
+                         pattern.substr(i, end - i).find("&&") == pattern.npos;
+      if (!plain) return std::string(pattern);
+      nested = true;
+    } else if (c == ']' && nested) {
+      nested = false;
+    } else {
+      in_class = c != ']';
+      out += c;
+    }
+  }
+  return out;
+}
+
+namespace {
+
 /// An expression of Oniguruma as PCRE2 writes it, with callouts.
 class Translator {
  public:
@@ -343,7 +380,8 @@ Result<RegexSplitter> RegexSplitter::create(const std::vector<SplitRule>& rules,
                   printable(rule.pattern), why);
     };
     if (rule.pattern.size() > kMaxPatternBytes) return refuse("is too long");
-    Translator translator(rule.pattern);
+    const std::string flat = flat_classes(rule.pattern);
+    Translator translator(flat);
     translator.run();
     if (translator.problem != nullptr) {
       return refuse(fmt::format("{} is not supported", translator.problem));

@@ -13,6 +13,10 @@
 
 namespace infer {
 
+/// The pattern without lists of characters within lists, [a[bc]] as [abc], which mean the same in
+/// Oniguruma. What is negated within a list, or cut with another one, stays.
+std::string flat_classes(std::string_view pattern);
+
 /// Immutable, safe from several threads. The work for one text is bounded in proportion to its
 /// length, whatever the patterns.
 class RegexSplitter {

@@ -208,8 +208,9 @@ TEST_CASE(
   Device* const devices[] = {&device};
   const auto cache = KvCache::create(devices, layout, pages, {kContext, true, "", 0}).value();
   int asked = 0;
-  cache->set_growth([&](size_t kind) {
+  cache->set_growth([&](size_t kind, KvCache::Want want) {
     CHECK(kind == 1);
+    CHECK(want == KvCache::Want::pages);
     return ++asked <= 6 && cache->grow(kind, 1).ok();
   });
   const auto idle = cache->add_sequence();
@@ -225,6 +226,37 @@ TEST_CASE(
   const std::vector<int32_t> tokens(7 * kPageTokens, 1);
   REQUIRE(cache->reserve(id, kPageTokens).ok());  // no more growth: the idle one gives way
   CHECK(cache->length(idle) == 0);
+}
+
+TEST_CASE("a cache grows before pages of earlier texts are lost, as long as it may for that") {
+  FailingDevice device;
+  const KvLayout layout{{{0, kPageBytes}}, {}};
+  Device* const devices[] = {&device};
+  const auto cache =
+      KvCache::create(devices, layout, std::vector<int32_t>{4}, {kContext, true, "", 0}).value();
+  cache->set_growth([&](size_t kind, KvCache::Want want) {
+    return want == KvCache::Want::kept && cache->size(kind) < 8 && cache->grow(kind, 2).ok();
+  });
+  const auto kept_of = [&](uint32_t seed) {
+    const auto id = cache->add_sequence();
+    compute(*cache, id, 3, seed);
+    cache->remove_sequence(id);
+    return cache->count_pages().kept;
+  };
+  CHECK(kept_of(1) == 3);
+  CHECK(kept_of(2) == 6);
+  CHECK(cache->size(0) == 6);
+  CHECK(kept_of(3) == 8);  // it has grown for the last time: the oldest page is lost
+  CHECK(cache->size(0) == 8);
+  // Without texts to keep there is nothing to grow for.
+  cache->clear_kept();
+  const auto id = cache->add_sequence();
+  CHECK(cache->room(id) == 8 * kPageTokens);
+  compute(*cache, id, 5, 4);
+  CHECK(cache->room(id) == 8 * kPageTokens);
+  const auto other = cache->add_sequence();
+  compute(*cache, other, 2, 5);
+  CHECK(cache->room(id) == 6 * kPageTokens);
 }
 
 TEST_CASE("pages count as untouched until they have been given away once") {

@@ -63,8 +63,14 @@ TEST_CASE("expressions mean what they do in Oniguruma") {
   CHECK(words("\\S+", SplitBehaviour::matches, "a\u3000b") == Words{"a", "b"});
   CHECK(words("\\w+", SplitBehaviour::isolated, "e\u0301-") == Words{"e\u0301", "-"});
   CHECK(words("^a", SplitBehaviour::isolated, "ba\na") == Words{"ba\n", "a"});
-  for (const char* pattern : {"[a&&b]", "[a[b]]", "[]a]", "(", "\\", "(?R)", "(?m)a", "(?C1)",
-                              "\\Ga", "\\Ca", "(*ACCEPT)", "\\p{Nope}", "(a*)\\1", "\\X", "a)"}) {
+  // A list within a list adds to it; of a negated one, to what is left out.
+  CHECK(words("[a[bc]d]+", SplitBehaviour::matches, "xabcdex") == Words{"abcd"});
+  CHECK(words("[^(\\s|[.,\u2026])]+", SplitBehaviour::matches, "ab c|d.e\u2026f") ==
+        Words{"ab", "c", "d", "e", "f"});
+  for (const char* pattern :
+       {"[a&&b]",         "[a[^b]]", "[a[b[c]]]", "[a[b&&c]]", "[a[-b]]", "[a[b-]]", "[a[b",
+        "[a[[:alpha:]]]", "[]a]",    "(",         "\\",        "(?R)",    "(?m)a",   "(?C1)",
+        "\\Ga",           "\\Ca",    "(*ACCEPT)", "\\p{Nope}", "(a*)\\1", "\\X",     "a)"}) {
     refused(pattern);
   }
   refused(std::string(20'000, 'a'));
@@ -148,6 +154,8 @@ TEST_CASE("rules are known by their name") {
                     {"\\s?\\p{P}+"},
                     {"[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"},
                     {"\\p{N}"}}}) == "deepseek-coder");
+  // As BLOOM's file has it.
+  CHECK(find_name({{{" ?[^(\\s|[.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c])]+"}}}) == "bloom");
   CHECK(find_name({}).empty());
   // Every name's own patterns are known, if not always by that name.
   for (const NamedPreTokenizer& entry : all_pretokenizers()) {

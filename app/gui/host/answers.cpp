@@ -182,7 +182,7 @@ Status Answers::generate(Talk& talk, const AnswerRequest& request, AnswerEnded& 
   const auto done = request.continues ? conversation.continue_answer(options, see)
                                       : conversation.answer(options, see);
   ended.context_used = conversation.context_used();
-  ended.context = engine_.memory().context;
+  ended.context = engine_.memory().longest;
   ended.full = full_of(conversation.too_long());
   if (!done) return done.error();
   ended.result = done->result;

@@ -183,7 +183,7 @@ Status EngineHost::Impl::load_model(const Command& command, std::vector<Alternat
   });
   loaded.memory = made->engine->memory();
   loaded.devices = made->engine->devices();
-  made->context = loaded.memory.context;
+  made->context = loaded.memory.longest;
   if (*command.cancelled) return cancelled_status();
   loaded.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   // With the lock held: what uses the model is told after this.

@@ -153,7 +153,7 @@ void PlanView::draw() {
                planned->plan.spilled
                    ? "Fits, but the weights have to be read from the file again and again: slow."
                    : "Fits: " + bytes_text(planned->plan.total) + ", context " +
-                         std::to_string(planned->plan.context) + " tokens.",
+                         std::to_string(planned->plan.longest) + " tokens.",
                "verdict");
     draw_speed(planned->speed);
     draw_memory_bars(planned->plan, models_.devices(),

@@ -142,7 +142,7 @@ void generate(const Call& call, CompletionRequest request, std::unique_ptr<Compl
     throw Problem(400, "grammar: expected none beside a JSON schema or a call that is required",
                   "grammar");
   }
-  const int64_t context = call.model->engine().memory().context;
+  const int64_t context = call.model->engine().memory().longest;
   for (const std::vector<int32_t>& prompt : request.prompts) {
     require_context(prompt.size(), context, prompt_field(call.body));
   }

@@ -207,7 +207,7 @@ std::vector<ModelImage> read_images(const Call& call, const std::vector<std::str
   constexpr std::chrono::milliseconds kTurn(200);
   if (call.images == nullptr) throw TakesLong();
   const ServedModel& model = *call.model;
-  const int64_t context = model.engine().memory().context;
+  const int64_t context = model.engine().memory().longest;
   ReadImages& known = *call.images;
   const Clock::time_point begun = Clock::now();
   bool has_read = false;

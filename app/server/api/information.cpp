@@ -26,7 +26,7 @@ Json model_json(const ModelPool& pool, const ModelPool::Entry& entry) {
   if (entry.model == nullptr) return model;
   const Engine& engine = entry.model->engine();
   const ModelDescription& description = engine.model();
-  model["max_model_len"] = engine.memory().context;
+  model["max_model_len"] = engine.memory().longest;
   model["meta"] = {{"vocab_type", description.tokenizer}, {"n_vocab", engine.vocabulary_size()},
                    {"n_ctx_train", description.context},  {"n_embd", description.embedding},
                    {"n_params", description.parameters},  {"size", description.weight_bytes}};
@@ -126,7 +126,7 @@ void props(const Call& call) {
   json["is_sleeping"] = model == nullptr;
   if (model != nullptr) {
     const MemoryReport memory = model->engine().memory();
-    json["default_generation_settings"] = {{"n_ctx", memory.context}};
+    json["default_generation_settings"] = {{"n_ctx", memory.longest}};
     json["chat_template"] = model->template_source();
     if (const std::string& tools = model->template_source(true);
         tools != model->template_source()) {

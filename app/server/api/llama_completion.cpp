@@ -110,7 +110,7 @@ LlamaRequest read_llama_request(const Call& call, bool infill) {
   }
   if (!request.stream) {
     limit_logprobs(fields, request.probabilities ? "n_probs" : "return_tokens", "n_predict",
-                   engine.memory().context, request.completion);
+                   engine.memory().longest, request.completion);
   }
   for (const char* unused :
        {"cache_prompt", "id_slot", "n_keep", "min_keep", "timings_per_token", "n_discard"}) {
@@ -283,7 +283,7 @@ void slots(const Call& call) {
   const ModelLease model = call.api.pool().find(model_of_query(call));
   if (model != nullptr && !model->engine().makes_embeddings()) {
     const EngineStatistics now = model->engine().statistics();
-    const int64_t context = model->engine().memory().context;
+    const int64_t context = model->engine().memory().longest;
     const auto add = [&](bool runs, int64_t task, const SessionPages& pages) {
       all.push_back({{"id", all.size()},
                      {"id_task", task},

@@ -204,7 +204,7 @@ void start(const Call& call, Fields& fields, CompletionRequest request, bool cha
     request.options.logprobs = static_cast<int32_t>(top.value_or(0));
     if (!stream) {
       limit_logprobs(fields, "top_logprobs", "options.num_predict",
-                     call.model->engine().memory().context, request);
+                     call.model->engine().memory().longest, request);
     }
   }
   call.api.metrics().count_unknown_fields(fields.unknown());

@@ -100,7 +100,7 @@ void ollama_ps(const Call& call) {
     entry["size_vram"] = 0;
     // Far away, if it goes only when memory is needed.
     entry["expires_at"] = model.left ? platform::utc_text(*model.left) : "2318-01-01T00:00:00Z";
-    entry["context_length"] = model.model->engine().memory().context;
+    entry["context_length"] = model.model->engine().memory().longest;
     models.push_back(std::move(entry));
   }
   send_json(*call.exchange, {{"models", std::move(models)}});

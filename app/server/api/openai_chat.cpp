@@ -37,7 +37,7 @@ ChatRequest read_chat_request(const Call& call) {
   if (!request.form.stream) {
     const bool newer = fields.has("max_completion_tokens");
     limit_logprobs(fields, "top_logprobs", newer ? "max_completion_tokens" : "max_tokens",
-                   model.engine().memory().context, request.completion);
+                   model.engine().memory().longest, request.completion);
   }
   request.completion.one_call = !fields.boolean("parallel_tool_calls").value_or(true);
   for (const char* name : {"user", "store", "metadata", "service_tier"}) fields.ignore(name);

@@ -49,7 +49,7 @@ TextRequest read_text_request(const Call& call) {
   check_prompt_logprobs(fields, request.form.prompt_logprobs >= 0 ? "prompt_logprobs" : "logprobs",
                         request.completion);
   if (!request.form.stream) {
-    limit_logprobs(fields, "logprobs", "max_tokens", engine.memory().context, request.completion);
+    limit_logprobs(fields, "logprobs", "max_tokens", engine.memory().longest, request.completion);
   }
   fields.ignore("user");
   call.api.metrics().count_unknown_fields(fields.unknown());

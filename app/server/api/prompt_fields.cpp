@@ -43,7 +43,7 @@ std::vector<int32_t> read_pieces(const Fields& fields, const char* name, const J
 std::vector<int32_t> infill_prompt(const InfillText& text, int32_t max_tokens, const Engine& engine,
                                    const char* field) {
   constexpr int64_t kUsual = 256;
-  const int64_t context = engine.memory().context;
+  const int64_t context = engine.memory().longest;
   const int64_t wanted = max_tokens < 0 ? kUsual : max_tokens;
   auto prompt = engine.vocabulary().infill(text, context - std::min(wanted, context / 2));
   if (prompt) return *std::move(prompt);

@@ -130,7 +130,9 @@ void Completion::drain() {
 void Completion::take_events() {
   if (exchange_->closed() && !cancelled_) {
     cancelled_ = true;
-    for (Choice& choice : choices_) choice.session->cancel();
+    for (Choice& choice : choices_) {
+      if (choice.session != nullptr) choice.session->cancel();
+    }
   }
   if (workers_.ending && !cancelled_) fail({StatusCode::cancelled, "the server is ending"});
   if (quiet_->exchange(false) && !cancelled_ && !failed_) sink_->quiet();
@@ -143,6 +145,8 @@ void Completion::take_events() {
   for (size_t i = 0; i < choices_.size(); ++i) {
     while (may_send() && take_event(i)) {
     }
+    // So that answers that are yet to begin find its pages free.
+    if (choices_[i].ended) close(choices_[i]);
   }
   if (!failed_ && !cancelled_) {
     if (const Status begun = begin_more(); !begun.ok()) fail(begun);
@@ -151,10 +155,15 @@ void Completion::take_events() {
   request_.place.reset();  // before a client that waits for the end can ask again
   if (!failed_ && !cancelled_) sink_->done(totals_);
   exchange_->watch({});
-  // The sessions end elsewhere; the exchange tells the server that they have not yet.
-  auto sessions = std::make_shared<std::vector<Choice>>(std::move(choices_));
-  workers_.handlers.post([engine = engine_, exchange = exchange_, sessions] { sessions->clear(); });
+  for (Choice& choice : choices_) close(choice);
   alive_.reset();
+}
+
+void Completion::close(Choice& choice) {
+  if (choice.session == nullptr) return;
+  std::shared_ptr<Session> session = std::move(choice.session);
+  workers_.handlers.post(
+      [engine = engine_, exchange = exchange_, session]() mutable { session.reset(); });
 }
 
 bool Completion::take_event(size_t at) {
@@ -189,6 +198,7 @@ bool Completion::take_event(size_t at) {
                       request_.most_values)});
   }
   if (event.token >= 0) ++choice.held_tokens;
+  if (event.token >= 0 && !choice.called) ++choice.tokens_to_call;
   if (!event.finished) {
     if (choice.parser == nullptr) {
       std::vector<OutputEvent> events;
@@ -219,6 +229,8 @@ bool Completion::take_event(size_t at) {
   if (choice.called) {
     event.result.reason = FinishReason::stop;
     event.result.stop_string.clear();
+    // What was generated before the answer was cancelled depends on the time.
+    event.result.generated_tokens = choice.tokens_to_call;
   }
   totals_.prompt_seconds = std::max(totals_.prompt_seconds, event.result.prompt_seconds);
   totals_.generate_seconds = std::max(totals_.generate_seconds, event.result.generate_seconds);

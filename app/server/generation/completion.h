@@ -101,6 +101,7 @@ class Completion : public std::enable_shared_from_this<Completion> {
     std::vector<TokenChoices> tokens;  ///< not yet given to the sink
     std::string forced;                ///< text of a forced call
     int64_t held_tokens = 0;           ///< without a part of the answer so far
+    int64_t tokens_to_call = 0;        ///< up to the end of the first call
     bool called = false;               ///< with CompletionRequest::one_call: nothing follows
     bool told = false;                 ///< it has a token: its prompt is in the cache
     bool started = false;
@@ -118,6 +119,9 @@ class Completion : public std::enable_shared_from_this<Completion> {
   void take_events();
   /// Whether another event may be there.
   bool take_event(size_t choice);
+  /// Ends a session elsewhere, where it may take its time; the exchange tells the server until then
+  /// that there is one.
+  void close(Choice& choice);
   void deliver(size_t choice, std::vector<OutputEvent> events);
   /// The call that an answer had to be; if the text was cut short, what there is of its arguments.
   void deliver_forced(size_t choice);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "platform/sockets.h"
+
 namespace infer::server {
 namespace {
 
@@ -37,6 +39,7 @@ struct ModelPool::Slot {
   Clock::time_point used;
   bool awaited = false;     ///< somebody may try again when it is loaded
   int64_t planned_at = -1;  ///< ModelPool::changes_ when it was found not to fit
+  int64_t cache = 0;        ///< bytes that it had when it was loaded
 };
 
 /// What a lease holds.
@@ -252,6 +255,15 @@ bool ModelPool::drop_waiters(Lock& lock) {
   return false;
 }
 
+template <typename Visit>
+void ModelPool::each_loaded(Visit visit) const {
+  for (const auto* slots : {&slots_, &gone_}) {
+    for (const auto& slot : *slots) {
+      if (slot->model != nullptr) visit(slot);
+    }
+  }
+}
+
 bool ModelPool::unload_old(Lock& lock) {
   for (auto slot = gone_.begin(); slot != gone_.end(); ++slot) {
     if ((*slot)->users > 0 || (*slot)->loading) continue;
@@ -309,6 +321,7 @@ bool ModelPool::load(Lock& lock, const std::shared_ptr<Slot>& slot) {
     lock.lock();
   }
   if (!plan && plan.error().code() == StatusCode::does_not_fit) {
+    if (shrink_caches(lock)) return true;
     slot->planned_at = changes_;
     // No other model has to go for one that does not fit alone either.
     if (budget_ != 0 && !alone) {
@@ -334,8 +347,21 @@ bool ModelPool::load(Lock& lock, const std::shared_ptr<Slot>& slot) {
     answer(lock, slot, alone && budget_ != 0 ? plan.error() : for_now(plan.error()));
     return true;
   }
-  // The cache keeps this size: what is free belongs to other models too.
-  load.context = plan->context;
+  // A context should not depend on which model came first.
+  if (const auto idle = least_recent(false);
+      idle != nullptr && budget_ != 0 && options_.load.context == 0) {
+    LoadOptions whole = load;
+    whole.memory_limit = budget_;
+    lock.unlock();
+    const Result<MemoryReport> most = plan_model(slot->source.path, whole);
+    lock.lock();
+    if (most && most->context > plan->context) {
+      if (!shrink_caches(lock) && idle->users == 0) {
+        unload_slot(lock, idle, "another model needs the memory");
+      }
+      return true;
+    }
+  }
   load.progress = [&](double) {
     Lock asks(mutex_);
     while (drop_waiters(asks)) {
@@ -359,7 +385,11 @@ bool ModelPool::load(Lock& lock, const std::shared_ptr<Slot>& slot) {
   slot->loading = false;
   slot->used = Clock::now();
   ++changes_;
-  if (model) slot->model = *std::move(model);
+  if (model) {
+    slot->model = *std::move(model);
+    slot->cache = slot->model->engine().memory().kv;
+  }
+  share_memory();
   // Whoever came after a load was cancelled begins another one.
   if (!model && model.error().code() == StatusCode::cancelled) return true;
   answer(lock, slot, model ? Status() : model.error());
@@ -372,8 +402,39 @@ void ModelPool::unload_slot(Lock& lock, const std::shared_ptr<Slot>& slot, const
   lock.unlock();
   tell(fmt::format("{} is unloaded: {}", slot->source.name, why));
   model.reset();
+  platform::give_back_memory();
   lock.lock();
   ++changes_;
+  share_memory();
+}
+
+void ModelPool::share_memory() const {
+  if (budget_ == 0) return;  // a cache grows by what is free on its devices then
+  int64_t count = 0;
+  each_loaded([&](const auto&) { ++count; });
+  const int64_t part = count == 0 ? 0 : limit().value_or(0) / count;
+  each_loaded([&](const auto& slot) {
+    Engine& engine = slot->model->engine();
+    engine.limit_cache(engine.memory().kv + part);
+  });
+}
+
+bool ModelPool::shrink_caches(Lock& lock) {
+  std::vector<std::shared_ptr<Slot>> grown;
+  each_loaded([&](const auto& slot) {
+    if (slot->users == 0 && slot->model->engine().memory().kv > slot->cache) grown.push_back(slot);
+  });
+  for (const auto& slot : grown) {
+    // Only this thread unloads models.
+    Engine& engine = slot->model->engine();
+    const int64_t bytes = slot->cache;
+    lock.unlock();
+    const Status shrunk = engine.resize_cache(bytes);
+    lock.lock();
+    if (!shrunk.ok()) slot->cache = engine.memory().kv;
+  }
+  if (!grown.empty()) ++changes_;
+  return !grown.empty();
 }
 
 void ModelPool::answer(Lock& lock, const std::shared_ptr<Slot>& slot, const Status& status) {
@@ -418,15 +479,12 @@ std::shared_ptr<ModelPool::Slot> ModelPool::least_recent(bool in_use) const {
 std::optional<int64_t> ModelPool::limit() const {
   if (budget_ == 0) return 0;  // of graphics cards the planner itself knows what is free
   std::map<std::string, int64_t> used;
-  for (const auto* slots : {&slots_, &gone_}) {
-    for (const auto& slot : *slots) {
-      if (slot->model == nullptr) continue;
-      for (const DeviceMemoryReport& memory : slot->model->engine().memory().devices) {
-        used[memory.device] += memory.weights + memory.kv + memory.activations + memory.scratch +
-                               memory.other + memory.draft;
-      }
+  each_loaded([&](const auto& slot) {
+    for (const DeviceMemoryReport& memory : slot->model->engine().memory().devices) {
+      used[memory.device] += memory.weights + memory.kv + memory.activations + memory.scratch +
+                             memory.other + memory.draft;
     }
-  }
+  });
   int64_t most = 0;
   for (const auto& [device, bytes] : used) most = std::max(most, bytes);
   if (most >= budget_) return std::nullopt;

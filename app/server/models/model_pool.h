@@ -129,6 +129,13 @@ class ModelPool {
   void answer(Lock& lock, const std::shared_ptr<Slot>& slot, const Status& status);
   bool is_wanted(const std::shared_ptr<Slot>& slot);
   std::shared_ptr<Slot> least_recent(bool in_use) const;
+  template <typename Visit>
+  void each_loaded(Visit visit) const;
+  /// Lets the caches of loaded models grow by equal parts of what none of them uses.
+  void share_memory() const;
+  /// Gives the caches of models that nobody uses the size that they were loaded with. False: none
+  /// has grown.
+  bool shrink_caches(Lock& lock);
   /// Memory that loaded models leave of what the server may use. Nothing: none is left.
   std::optional<int64_t> limit() const;
   Clock::time_point next_deadline() const;

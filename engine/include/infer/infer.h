@@ -184,7 +184,7 @@ typedef struct infer_memory {
   int64_t scratch;     /* work space of kernels */
   int64_t total;
   int64_t available;  /* free memory of the devices less the reserve, or the limit */
-  int64_t context;    /* tokens */
+  int64_t context;    /* tokens that the cache has room for */
   int64_t page_bytes; /* 64 tokens of the cache: one page of every kind of layers together */
   int64_t pages;      /* of the kind of layers that has most; sliding windows have fewer */
   int64_t host;       /* inputs of a step, RoPE tables, sampling, tokens */
@@ -195,6 +195,7 @@ typedef struct infer_memory {
   int64_t gpu_layers; /* layers that are not on the CPU; the output counts as one more */
   int64_t drafters;   /* texts that drafters keep */
   int64_t grammars;   /* grammars and their tables; 0: not planned yet */
+  int64_t longest;    /* tokens that one session may have; above `context`, the cache grows */
 } infer_memory;
 
 /* The memory that loading would use. Reads only the file's header. Null options: the defaults.
@@ -453,6 +454,8 @@ INFER_API infer_status infer_engine_histogram(const infer_engine* engine, int32_
  * more than loading left for the cache, more than is free, or less than the oldest running session
  * needs. */
 INFER_API infer_status infer_engine_resize_cache(infer_engine* engine, int64_t bytes);
+/* Sets what the cache may grow to by itself. It keeps the size that it has. Never waits. */
+INFER_API void infer_engine_limit_cache(infer_engine* engine, int64_t bytes);
 
 /* ------------------------------------------------------------------------------------------------
  * Vectors of texts, and scores of texts for a query. Models that are made for that are loaded for

@@ -288,11 +288,11 @@ struct QuantizeReport {
 INFER_API std::vector<std::string> quantize_types();
 /// Writes a model as GGUF with weights of other types. Vectors, norms and routers keep theirs. The
 /// result does not depend on the number of threads. Memory: a few MiB, and some rows of a weight
-/// for each thread. invalid_argument: an unknown type, an output that would replace the input, or
-/// an importance matrix of another model. unsupported: a type that cannot be written, or another
-/// quantised type for quantised weights without allow_requantize. bad_file: also a weight that is
-/// not a finite number; the message says where it is. not_found, io, cancelled. The output is
-/// complete or not there at all.
+/// for each thread. invalid_argument: an unknown type, or an output that would replace the input.
+/// unsupported: a type that cannot be written, or another quantised type for quantised weights
+/// without allow_requantize. bad_file: also an importance matrix of another model, and a weight
+/// that is not a finite number or that the new type cannot hold; the message says where it is.
+/// not_found, io, cancelled. The output is complete or not there at all.
 INFER_API Result<QuantizeReport> quantize(const std::string& input, const std::string& output,
                                           const QuantizeOptions& options);
 

@@ -1,6 +1,5 @@
 #include "tests/cuda/emulator/emulator.h"
 
-#include <setjmp.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
@@ -21,6 +20,13 @@
 #define EMULATOR_ASAN 1
 #else
 #define EMULATOR_ASAN 0
+#endif
+// Whether a thread goes on directly where another waits. Jumps would confuse AddressSanitizer, and
+// clang has none for other processors.
+#if EMULATOR_ASAN || (defined(__clang__) && !defined(__x86_64__))
+#define EMULATOR_JUMPS 0
+#else
+#define EMULATOR_JUMPS 1
 #endif
 
 namespace infer::emulator {
@@ -77,7 +83,7 @@ struct Copy {
 struct Fiber {
   std::byte* stack = nullptr;
   ucontext_t context;
-  jmp_buf env;
+  void* env[5];  ///< __builtin_setjmp
   bool started = false;
   enum class State : uint8_t { ready, waiting, done } state = State::done;
   Place place;
@@ -183,6 +189,8 @@ class Worker {
   static constexpr size_t kGuard = 64;
 
   static void entry();
+  Fiber* next();
+  void run_all();
   void resume(Fiber& fiber);
   void suspend();
   void wake(uint32_t thread) {
@@ -192,7 +200,6 @@ class Worker {
   std::string stuck() const;
   std::string at_block(const std::string& what) const;
   uint32_t tid() const { return current_->place.thread; }
-  bool ordered(uint16_t other, uint32_t clock) const;
   [[noreturn]] void race(const char* first, const char* second, uint16_t other, size_t at) const;
   void take_copies(Fiber& fiber, size_t until);
   BulkBarrier& bulk_at(std::byte* at);
@@ -219,7 +226,7 @@ class Worker {
   size_t most_shared_ = 0;  ///< Launch::most_shared
   Range recent_[6];
   uint32_t next_recent_ = 0;
-  jmp_buf back_;
+  void* back_[5];  ///< __builtin_setjmp
   ucontext_t back_context_;
 #if EMULATOR_ASAN
   void* own_fake_ = nullptr;
@@ -228,7 +235,8 @@ class Worker {
 #endif
 };
 
-thread_local Worker* worker = nullptr;
+/// Found without a call, though this is a library that is opened later.
+[[gnu::tls_model("initial-exec")]] thread_local Worker* worker = nullptr;
 
 void Worker::entry() {
   for (;;) {
@@ -250,11 +258,19 @@ void Worker::entry() {
   }
 }
 
+/// The thread that goes on; null: none can, or one has failed.
+Fiber* Worker::next() {
+  if (ready_.empty() || !failed_.empty()) return nullptr;
+  const uint32_t pick = random_.below(ready_.size());
+  current_ = &fibers_[ready_[pick]];
+  ready_[pick] = ready_.back();
+  ready_.pop_back();
+  return current_;
+}
+
 void Worker::resume(Fiber& fiber) {
-  current_ = &fiber;
-#if EMULATOR_ASAN
-  // longjmp would confuse AddressSanitizer.
-  if (!fiber.started) {
+  const bool first = !fiber.started;
+  if (first) {
     fiber.started = true;
     getcontext(&fiber.context);
     fiber.context.uc_stack.ss_sp = fiber.stack;
@@ -262,33 +278,48 @@ void Worker::resume(Fiber& fiber) {
     fiber.context.uc_link = nullptr;
     makecontext(&fiber.context, &Worker::entry, 0);
   }
+#if EMULATOR_JUMPS
+  if (!first) __builtin_longjmp(fiber.env, 1);
+  setcontext(&fiber.context);
+#else
+#if EMULATOR_ASAN
   void* fake = nullptr;
   __sanitizer_start_switch_fiber(&fake, fiber.stack, kStack);
+#endif
   swapcontext(&back_context_, &fiber.context);
+#if EMULATOR_ASAN
   __sanitizer_finish_switch_fiber(fake, nullptr, nullptr);
-#else
-  if (_setjmp(back_) != 0) return;
-  if (fiber.started) _longjmp(fiber.env, 1);
-  fiber.started = true;
-  getcontext(&fiber.context);
-  fiber.context.uc_stack.ss_sp = fiber.stack;
-  fiber.context.uc_stack.ss_size = kStack;
-  fiber.context.uc_link = nullptr;
-  makecontext(&fiber.context, &Worker::entry, 0);
-  setcontext(&fiber.context);
+#endif
 #endif
 }
 
-void Worker::suspend() {
-#if EMULATOR_ASAN
+/// Runs the threads until none can go on.
+[[gnu::noinline]] void Worker::run_all() {
+#if EMULATOR_JUMPS
+  if (__builtin_setjmp(back_) != 0) return;
+  if (Fiber* const fiber = next()) resume(*fiber);
+#else
+  while (Fiber* const fiber = next()) resume(*fiber);
+#endif
+}
+
+/// Lets others run; comes back when the thread is picked again.
+[[gnu::noinline]] void Worker::suspend() {
+#if EMULATOR_JUMPS
+  if (__builtin_setjmp(current_->env) != 0) return;
+  if (Fiber* const fiber = next()) resume(*fiber);
+  __builtin_longjmp(back_, 1);
+#else
   Fiber& own = *current_;
+#if EMULATOR_ASAN
   __sanitizer_start_switch_fiber(&own.fake, own_stack_, own_size_);
+#endif
   swapcontext(&own.context, &back_context_);
+#if EMULATOR_ASAN
   if (own.state != Fiber::State::done) {
     __sanitizer_finish_switch_fiber(own.fake, &own_stack_, &own_size_);
   }
-#else
-  if (_setjmp(current_->env) == 0) _longjmp(back_, 1);
+#endif
 #endif
 }
 
@@ -350,13 +381,7 @@ std::string Worker::run(const Kernel& kernel, const Launch& launch, const Memory
     fiber.products = {};
     wake(t);
   }
-  while (!ready_.empty() && failed_.empty()) {
-    const uint32_t pick = random_.below(ready_.size());
-    const uint32_t thread = ready_[pick];
-    ready_[pick] = ready_.back();
-    ready_.pop_back();
-    resume(fibers_[thread]);
-  }
+  run_all();
   if (failed_.empty()) {
     const bool all_done = std::ranges::all_of(
         fibers_, [](const Fiber& fiber) { return fiber.state == Fiber::State::done; });
@@ -469,13 +494,6 @@ std::byte* Worker::dynamic_shared(size_t offset, size_t bytes) {
   return shared_.data() + offset;
 }
 
-/// Whether what another thread did at a clock of its warp is before what this thread does now.
-bool Worker::ordered(uint16_t other, uint32_t clock) const {
-  const uint32_t theirs = other - 1u;
-  if (theirs == tid()) return true;
-  return clock < clocks_[tid() / kWarp][theirs / kWarp];
-}
-
 void Worker::race(const char* first, const char* second, uint16_t other, size_t at) const {
   fault(std::string("race: ") + first + " of shared byte " + std::to_string(at) +
         ", which thread " + std::to_string(other - 1) + " " + second +
@@ -484,13 +502,19 @@ void Worker::race(const char* first, const char* second, uint16_t other, size_t 
 
 void Worker::access(const std::byte* at, size_t bytes, Access access) {
   const auto begin = static_cast<size_t>(at - shared_.data());
-  const uint32_t w = tid() / kWarp;
   const auto own = static_cast<uint16_t>(tid() + 1);
-  const uint32_t clock = clocks_[w][w];
+  const uint32_t(&known)[kMostWarps] = clocks_[tid() / kWarp];
+  const uint32_t clock = known[tid() / kWarp];
+  // Whether what a thread did at a clock of its warp is before what this thread does now.
+  const auto ordered = [&](uint16_t other, uint32_t then) {
+    return other == 0 || other == own || then < known[(other - 1u) / kWarp];
+  };
+  const bool reads = access == Access::read || access == Access::product;
   for (size_t i = begin; i < begin + bytes; i += kWord) {
     Shadow& s = shadow_[i / kWord];
-    if (s.in_flight > 0)
+    if (s.in_flight > 0) {
       fault("an access to shared memory where an asynchronous copy is under way");
+    }
     if (access != Access::write && s.written == 0) {
       fault("a read of shared byte " + std::to_string(i) + ", which nobody has written");
     }
@@ -498,16 +522,15 @@ void Worker::access(const std::byte* at, size_t bytes, Access access) {
       fault("a product of shared byte " + std::to_string(i) + ", which it has not been shown");
     }
     const bool both_atomic = access == Access::atomic && s.atomic != 0;
-    if (s.writer != 0 && !both_atomic && !ordered(s.writer, s.write_clock)) {
-      const bool reads = access == Access::read || access == Access::product;
+    if (!ordered(s.writer, s.write_clock) && !both_atomic) {
       race(reads ? "a read" : "a write", "wrote", s.writer, i);
     }
-    if (access == Access::read || access == Access::product) {
+    if (reads) {
       s.reader = own;
       s.read_clock = clock;
       continue;
     }
-    if (s.reader != 0 && !ordered(s.reader, s.read_clock)) race("a write", "read", s.reader, i);
+    if (!ordered(s.reader, s.read_clock)) race("a write", "read", s.reader, i);
     s.writer = own;
     s.write_clock = clock;
     s.written = kWritten;

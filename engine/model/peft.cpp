@@ -141,8 +141,8 @@ class Converter {
 
   Status unknown(const std::string& module) const {
     return error(StatusCode::unsupported,
-                 "{}: module '{}': the model has no such module, or its weights lie otherwise: "
-                 "convert the adapter to GGUF",
+                 "{}: module '{}': the model has no such module, or stores its weights in "
+                 "another order: convert the adapter to GGUF",
                  file_, printable(module));
   }
 

@@ -124,7 +124,7 @@ struct Session::Impl {
       }
       return error(
           StatusCode::invalid_argument,
-          "images: one was read by another engine, or by none, and does not fit the model");
+          "images: expected images that this engine has read (read_image); one was not");
     }
     const int64_t vocabulary = info.vocabulary;
     for (size_t i = 0; i < tokens.size(); ++i) {
@@ -139,7 +139,7 @@ struct Session::Impl {
       }
     }
     if (images.empty()) return {};
-    return {StatusCode::invalid_argument, "the prompt has not the tokens of all its images"};
+    return {StatusCode::invalid_argument, "images: the prompt has the tokens of only some of them"};
   }
 
   Status start(std::span<const int32_t> prompt, const GenerateOptions& options, bool reader_decides,

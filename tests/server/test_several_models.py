@@ -239,14 +239,18 @@ def test_requests_that_wait_take_little_memory(start, folder, tmp_path):
     busy = hold(tight, "two")
     before = tight.memory()
     body = (b'{"model":"one","prompt":[5],"max_tokens":1,"x":[' + b"{}," * 900_000 + b"0]}")
-    waiting = [threading.Thread(target=lambda: tight.ask("POST", "/v1/completions", body)) for _ in range(10)]
+    answers = []
+    waiting = [threading.Thread(target=lambda: answers.append(tight.ask("POST", "/v1/completions", body)))
+               for _ in range(10)]
     for thread in waiting:
         thread.start()
     time.sleep(3)
     assert tight.memory() - before < 250 << 20
+    assert not answers  # all of them wait
     busy.close()
     for thread in waiting:
         thread.join()
+    assert [status for status, _, _ in answers] == [200] * 10
 
 
 def test_a_request_does_not_wait_for_ever(tight):

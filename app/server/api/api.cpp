@@ -118,7 +118,8 @@ void require_generating(const ServedModel& model) {
 
 std::shared_ptr<void> take_place(const Call& call) {
   if (!call.model->take_place()) {
-    throw Problem(429, "the server is busy: as many requests wait as may (--queue); try again");
+    throw Problem(429, "the server is busy: its queue is full; try again later, or start it with a "
+                       "larger --queue");
   }
   return {nullptr, [model = call.model](void*) { model->give_place_back(); }};
 }

@@ -1,5 +1,6 @@
 // infer: the C++ API. It has everything that an application needs to run models; infer/jobs.hpp
-// adds jobs on models (benchmarks, quantisation, conversion, …). Nothing else is stable.
+// adds jobs on models (benchmarks, quantisation, conversion, …). Sources that use these two keep
+// compiling. The binary interface may change: infer.h has one that stays.
 //
 // Errors. Functions that can fail return Status or Result<T> and never throw: std::bad_alloc
 // becomes StatusCode::out_of_memory. Other functions that return a string or a vector may throw

@@ -122,9 +122,8 @@ struct Session::Impl {
           image.rows->parts == std::ssize(info.takes_images)) {
         continue;
       }
-      return error(
-          StatusCode::invalid_argument,
-          "images: expected images that this engine has read (read_image); one was not");
+      return error(StatusCode::invalid_argument,
+                   "images: expected images that this engine has read (read_image); one was not");
     }
     const int64_t vocabulary = info.vocabulary;
     for (size_t i = 0; i < tokens.size(); ++i) {

@@ -15,6 +15,9 @@ namespace {
 
 /// Of the host's memory, what is imported at a time.
 constexpr size_t kChunkBytes = size_t{1} << 30;
+/// Of them, what a submission reads at most: a slow bus takes a second for it, and a driver's
+/// watchdog gives two.
+constexpr int64_t kSubmissionBytes = int64_t{256} << 20;
 /// What every device takes along a dimension of a dispatch.
 constexpr int64_t kMostBlocks = 65535;
 
@@ -206,7 +209,13 @@ void VulkanWeightStream::record(const Commands& commands, const Piece& piece,
 Status VulkanWeightStream::bring_direct(std::span<const Piece> pieces, Commands& commands) const {
   if (pieces.empty()) return {};
   INFER_CHECK(commands.begin(true));
+  int64_t bytes = 0;
   for (const Piece& piece : pieces) {
+    if (bytes > 0 && bytes + piece.bytes > kSubmissionBytes) {
+      INFER_CHECK(commands.divide());
+      bytes = 0;
+    }
+    bytes += piece.bytes;
     record(commands, piece, host_.address_of(piece.data, piece.bytes));
   }
   INFER_CHECK(commands.end());

@@ -23,7 +23,7 @@ struct Push {
   float scale, softcap;
   uint32_t window;
   uint32_t key_dim;
-  VkDeviceAddress chunks;
+  VkDeviceAddress chunks;  ///< or how many tiles a head of keys has
   VkDeviceAddress chosen;  ///< or slopes
 };
 
@@ -170,7 +170,7 @@ class Attention {
     all.heads = static_cast<uint32_t>(heads);
     all.split = chunks > 1 ? 1 : 0;
     call_.recorder.dispatch("attention", all, push(),
-                            {shape_.heads * group_ / heads, part.rows, chunks});
+                            {shape_.heads * group_ / heads, part.rows, chunks}, Parts::along_y);
   }
 
   void record_merge(const Part& part) const {
@@ -204,8 +204,7 @@ class Attention {
     all.keys_whole = whole_rows(kv_.k_type, shape_.k_dim, at_.k_row) ? 1 : 0;
     all.values_whole = whole_rows(kv_.v_type, shape_.v_dim, at_.v_row) ? 1 : 0;
     all.queries_whole = handed && whole_queries() ? 1 : 0;
-    call_.recorder.dispatch(handed ? "attention_handed" : "attention_tile", all, push(),
-                            {shape_.heads, div_ceil<int64_t>(rows_ * group_, all.queries), 1});
+    record_tiled(handed ? "attention_handed" : "attention_tile", all);
   }
 
   /// The tile of the tokens of prompts; nothing if they are computed as generated tokens are. A
@@ -225,8 +224,14 @@ class Attention {
     all.subgroup_lanes = call_.device.subgroup;
     all.tokens = tile.tokens;
     all.held = tile.held ? 1 : 0;
-    call_.recorder.dispatch("matrix_attention_" + call_.device.matrices.name(), all, push(),
-                            {shape_.heads, div_ceil<int64_t>(rows_ * group_, tile.queries), 1});
+    record_tiled("matrix_attention_" + call_.device.matrices.name(), all);
+  }
+
+  void record_tiled(const std::string& shader, const AttentionConstants& all) const {
+    const int64_t tiles = div_ceil<int64_t>(rows_ * group_, all.queries);
+    Push pushed = push();
+    pushed.chunks = static_cast<VkDeviceAddress>(tiles);
+    call_.recorder.dispatch(shader, all, pushed, {shape_.heads, tiles, 1}, Parts::along_y);
   }
 
   const NodeCall& call_;

@@ -87,7 +87,7 @@ void record(const NodeCall& call) {
   both(slots.k_offset, blocks.k_offset, push.k_offset);
   both(slots.v_offset, blocks.v_offset, push.v_offset);
   call.recorder.dispatch("pooled_attention", constants, push,
-                         {div_ceil<int64_t>(q.dim(1), heads), y.dim(2), 1});
+                         {div_ceil<int64_t>(q.dim(1), heads), y.dim(2), 1}, Parts::along_y);
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ void record(const NodeCall& call) {
                               .kind = static_cast<uint32_t>(at.kind),
                               .k_offset = static_cast<uint32_t>(at.k_offset),
                               .k_row = static_cast<uint32_t>(at.k_row)},
-                         {parts, rows, lists});
+                         {parts, rows, lists}, Parts::along_y);
   if (parts == 1) return;
   call.recorder.barrier();
   const auto of_parts = static_cast<uint64_t>(rows * lists * parts * buffer_bytes(count));

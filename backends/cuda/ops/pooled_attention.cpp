@@ -2,6 +2,8 @@
 
 #include "backends/cuda/cache.h"
 #include "backends/cuda/op.h"
+#include "backends/cuda/ops/attention.h"
+#include "backends/gpu/split_rows.h"
 #include "engine/core/checked.h"
 
 namespace infer::cuda {
@@ -28,6 +30,12 @@ PooledLayer layer_of(const KvLayerLayout& at) {
           static_cast<uint32_t>(at.v_offset), static_cast<uint32_t>(at.k_row),
           static_cast<uint32_t>(at.v_row),    static_cast<uint32_t>(at.k_element),
           static_cast<uint32_t>(at.tokens),   0};
+}
+
+int64_t head_blocks(int64_t heads) { return div_ceil<int64_t>(heads, kPooledHeads); }
+/// Rows of a step that are split along the keys: all of them, or some that do not matter.
+int64_t split_rows(const TensorDesc& y, const Tuning& tuning) {
+  return gpu::split_rows(y, kChunks, tuning.split_rows);
 }
 
 void record(const NodeCall& call) {
@@ -64,17 +72,36 @@ void record(const NodeCall& call) {
     params.chosen_stride = chosen.stride(2);
     params.chosen_count = chosen.size(0);
   }
-  const bool few = y.dim(2) <= call.tuning.split_rows;
-  const uint32_t heads = few ? kFewPooledHeads : kManyPooledHeads;
-  call.recorder.launch(few ? "pooled_attention_few" : "pooled_attention_many", params,
-                       {div_ceil<int64_t>(q.dim(1), heads), y.dim(2), 1}, kPooledThreads,
-                       int64_t{heads} * q.dim(0) * int64_t{sizeof(float)});
+  const bool split = y.dim(2) == split_rows(y.value->desc, call.tuning);
+  params.chunks = call.scratch;
+  params.counters = call.counters;
+  params.split = split ? 1 : 0;
+  call.recorder.launch(
+      "pooled_attention", params, {head_blocks(q.dim(1)), y.dim(2), split ? int64_t{kChunks} : 1},
+      kPooledThreads, kPooledHeads * round_up<int64_t>(q.dim(0), 4) * int64_t{sizeof(float)});
+}
+
+/// One for each block of heads of a row that is split.
+int64_t counters(const NodeView& node, const Tuning& tuning) {
+  const TensorDesc& y = node.graph.value(node.node.outputs[0]).desc;
+  return head_blocks(y.shape[1]) * split_rows(y, tuning);
+}
+
+/// For the chunks of rows that are split.
+int64_t scratch(const NodeView& node, const Tuning& tuning, Roles) {
+  const TensorDesc& y = node.graph.value(node.node.outputs[0]).desc;
+  return gpu::chunk_bytes(y, kChunks) * split_rows(y, tuning);
 }
 
 }  // namespace
 
 const CudaOp& pooled_attention_cuda() {
-  static const CudaOp op{OpId::PooledAttention, supports, record, nullptr, CacheUse::reads};
+  static const CudaOp op{.id = OpId::PooledAttention,
+                         .supports = supports,
+                         .record = record,
+                         .scratch = scratch,
+                         .cache = CacheUse::reads,
+                         .counters = counters};
   return op;
 }
 

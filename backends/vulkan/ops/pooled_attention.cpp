@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "backends/gpu/split_rows.h"
 #include "backends/vulkan/cache.h"
 #include "backends/vulkan/op.h"
 #include "engine/core/checked.h"
@@ -8,7 +9,7 @@ namespace infer::vulkan {
 namespace {
 
 struct Push {
-  VkDeviceAddress step, q, slots, sequences, sinks, y, chosen;
+  VkDeviceAddress step, q, slots, sequences, sinks, y, chosen, chunks;
   StridePush q_strides, y_strides;
   uint32_t kind[2], k_offset[2], v_offset[2];
   uint32_t k_row, v_row;
@@ -18,6 +19,19 @@ struct Push {
   float scale;
 };
 static_assert(sizeof(Push) <= 128);
+
+/// ops/pooled_merge.comp
+struct MergePush {
+  VkDeviceAddress step, chunks, slots, sinks, y;
+  StridePush y_strides;
+  uint32_t window;
+};
+
+constexpr int64_t kChunks = 32;  ///< glsl/merge.glsl
+/// Rows of a step that are split along the keys: all of them, or some that do not matter.
+int64_t split_rows(const TensorDesc& y, const Tuning& tuning) {
+  return gpu::split_rows(y, kChunks, tuning.split_rows);
+}
 
 /// What queries take of shared memory, and values of registers, on every device.
 constexpr int64_t kMostKey = 1024;
@@ -51,6 +65,7 @@ void record(const NodeCall& call) {
   const int64_t heads =
       std::clamp<int64_t>(kTogether / q.dim(0), 1, std::min<int64_t>(4, q.dim(1)));
   const bool whole = slots.k_element == 0 && whole_rows(kv.k_type, shape.k_dim, slots.k_row);
+  const bool split = y.dim(2) == split_rows(y.value->desc, call.tuning);
   const PooledAttentionConstants constants{.heads = static_cast<uint32_t>(heads),
                                            .key_dim = static_cast<uint32_t>(shape.k_dim),
                                            .value_dim = static_cast<uint32_t>(shape.v_dim),
@@ -60,7 +75,8 @@ void record(const NodeCall& call) {
                                            .element = static_cast<uint32_t>(slots.k_element),
                                            .tokens = static_cast<uint32_t>(blocks.tokens),
                                            .sinks = sinks.given() ? 1u : 0u,
-                                           .chosen = chosen.given() ? chosen.size(0) : 0};
+                                           .chosen = chosen.given() ? chosen.size(0) : 0,
+                                           .split = split ? 1u : 0u};
   const auto both = [](int64_t first, int64_t second, uint32_t(&to)[2]) {
     to[0] = static_cast<uint32_t>(first);
     to[1] = static_cast<uint32_t>(second);
@@ -72,6 +88,7 @@ void record(const NodeCall& call) {
             .sinks = sinks.address,
             .y = y.address,
             .chosen = chosen.address,
+            .chunks = call.scratch,
             .q_strides = strides_of(q),
             .y_strides = strides_of(y),
             .kind = {},
@@ -87,13 +104,31 @@ void record(const NodeCall& call) {
   both(slots.k_offset, blocks.k_offset, push.k_offset);
   both(slots.v_offset, blocks.v_offset, push.v_offset);
   call.recorder.dispatch("pooled_attention", constants, push,
-                         {div_ceil<int64_t>(q.dim(1), heads), y.dim(2), 1}, Parts::along_y);
+                         {div_ceil<int64_t>(q.dim(1), heads), y.dim(2), split ? kChunks : 1},
+                         Parts::along_y);
+  if (!split) return;
+  call.recorder.barrier();
+  call.recorder.dispatch("pooled_merge", constants,
+                         MergePush{.step = call.step,
+                                   .chunks = call.scratch,
+                                   .slots = push.slots,
+                                   .sinks = sinks.address,
+                                   .y = y.address,
+                                   .y_strides = push.y_strides,
+                                   .window = push.window},
+                         {div_ceil<int64_t>(y.dim(0), 64), y.dim(1), y.dim(2)});
+}
+
+/// For the chunks of rows that are split along the keys.
+int64_t scratch(const NodeView& node, const Tuning& tuning, Roles) {
+  const TensorDesc& y = node.graph.value(node.node.outputs[0]).desc;
+  return gpu::chunk_bytes(y, kChunks) * split_rows(y, tuning);
 }
 
 }  // namespace
 
 const VulkanOp& pooled_attention_vulkan() {
-  static const VulkanOp op{OpId::PooledAttention, supports, record, nullptr, CacheUse::reads};
+  static const VulkanOp op{OpId::PooledAttention, supports, record, scratch, CacheUse::reads};
   return op;
 }
 

@@ -1,6 +1,7 @@
 // The largest of many numbers.
 #pragma once
 
+#include "backends/cuda/device/memory.h"
 #include "backends/cuda/device/prefix.h"
 #include "backends/cuda/ops/select_slots.h"
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 
+#include "engine/jobs/conformance.h"
 #include "tests/cache_run.h"
 
 namespace infer::test {
@@ -59,6 +60,41 @@ inline void check_lists(const OpenSplit& open) {
     check_parts<int32_t>(whole, parts,
                          {setup.params.most() + 1, setup.tokens / 2, setup.tokens - 3}, build);
   }
+}
+
+/// The same of attention to lists of slots, whose keys are latent.
+inline void check_listed(const OpenSplit& open) {
+  constexpr int32_t kTokens = 1500;
+  constexpr int32_t kDim = 64;
+  constexpr int64_t kHeads = 11;
+  const KvLayerShape shape{.heads = 1, .k_dim = kDim, .v_dim = 48, .v_in_k = true};
+  const auto filled = [&](bool whole) {
+    CacheRun run({{shape, shape}, DType::f16, DType::f16}, kTokens, open(whole));
+    run.store([&](const CacheGraph& graph) {
+      for (const int32_t layer : {0, 1}) {
+        const ValueId k = graph.input(layer, kDim);
+        graph.g.add_all(op::KvStore{layer},
+                        {k, graph.g.slice(k, 0, shape.v_dim), graph.slots, graph.sequences});
+      }
+    });
+    return run;
+  };
+  CacheRun whole = filled(true);
+  CacheRun parts = filled(false);
+  const auto build = [&](const CacheGraph& graph) {
+    const ValueId chosen =
+        graph.g.add(op::SelectSlots{1, 300},
+                    {graph.input(2, kDim, 4), graph.input(3, 4), graph.slots, graph.sequences});
+    return graph.g.add(op::Attention{0, 0.15f}, {graph.input(4, kDim, kHeads), graph.slots,
+                                                 graph.sequences, kNoValue, kNoValue, chosen});
+  };
+  check_parts<float>(whole, parts, {100, 700, kTokens - 3}, build);
+  const SelftestReport report =
+      run_conformance(*open(false), false, [](const OpDef& op, const OpCase& c) {
+        return op.id == OpId::Attention && c.rows <= 33 && c.name.find(" chosen ") != c.name.npos;
+      });
+  for (const std::string& failure : report.failures) FAIL_CHECK(failure);
+  CHECK(report.passed > 5);
 }
 
 struct PooledSetup {

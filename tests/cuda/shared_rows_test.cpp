@@ -16,6 +16,8 @@ std::unique_ptr<Device> opened(bool whole) {
 
 TEST_CASE("chosen slots: parts of a row change none") { test::check_lists(opened); }
 
+TEST_CASE("attention to lists: chunks of keys change no bit") { test::check_listed(opened); }
+
 TEST_CASE("attention to blocks: chunks of keys change no bit") { test::check_pooled(opened); }
 
 }  // namespace

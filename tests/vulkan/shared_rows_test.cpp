@@ -16,6 +16,11 @@ TEST_CASE("chosen slots: parts of a row change none") {
   test::check_lists(opened);
 }
 
+TEST_CASE("attention to lists: chunks of keys change no bit") {
+  if (!present()) return;
+  test::check_listed(opened);
+}
+
 TEST_CASE("attention to blocks: chunks of keys change no bit") {
   if (!present()) return;
   test::check_pooled(opened);

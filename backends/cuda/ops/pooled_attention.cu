@@ -90,6 +90,8 @@ INFER_DEVICE void merge_pooled(const PooledAttentionParams& p, uint32_t row, uin
   all.sinks = p.sinks;
   all.y = p.y;
   all.y_strides = p.y_strides;
+  all.results = p.results;
+  all.result_runs = p.result_runs;
   merge_chunks(all, row, first_head, heads, count);
 }
 

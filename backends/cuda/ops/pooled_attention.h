@@ -1,5 +1,5 @@
-// Attention over a window of slots and blocks of slots: a block computes some heads of a row, which
-// share the keys and values that it reads.
+// Attention over a window of slots and blocks of slots, or a list of slots (blocks of one): a block
+// computes some heads of a row, which share the keys and values that it reads.
 //
 // The keys that a row sees, 64 a page, are shared out among chunks as those of attention are
 // (attention.h). With few rows a block computes one chunk, and the last to end merges them.
@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "backends/cuda/ops/to_bytes.h"
 #include "backends/gpu/push.h"
 
 namespace infer::cuda {
@@ -14,6 +15,8 @@ namespace infer::cuda {
 inline constexpr int kPooledThreads = 128;
 /// Elements of a value, at most: a thread has four.
 inline constexpr uint32_t kMostPooledValue = 4 * kPooledThreads;
+/// Elements of a key, at most: queries lie in shared memory.
+inline constexpr uint32_t kMostPooledKey = 1024;
 inline constexpr uint32_t kPooledHeads = 8;  ///< of a block
 
 /// Keys and values of one of the two layers in a page.
@@ -41,7 +44,10 @@ struct PooledAttentionParams {
   uint32_t chosen_stride, chosen_count;
   float scale;
   uint32_t split;  ///< 1: a block computes one chunk
+  // As AttentionParams has them.
+  ColumnBytes results;
+  uint32_t result_runs;
+  uint32_t unused;
 };
-static_assert(sizeof(PooledAttentionParams) == 200);
 
 }  // namespace infer::cuda

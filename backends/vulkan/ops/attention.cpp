@@ -7,6 +7,7 @@
 #include "backends/vulkan/attend_matrix.h"
 #include "backends/vulkan/cache.h"
 #include "backends/vulkan/op.h"
+#include "backends/vulkan/pooled.h"
 #include "engine/core/checked.h"
 #include "engine/graph/alibi.h"
 
@@ -63,6 +64,14 @@ class Attention {
 
   void record() const {
     const Tuning& tuning = call_.tuning;
+    if (sees_blocks()) {
+      record_pooled(call_, {.slots_layer = params_.kv_layer,
+                            .blocks_layer = params_.kv_layer,
+                            .scale = params_.scale,
+                            .sinks = sinks(),
+                            .chosen = chosen()});
+      return;
+    }
     const std::optional<AttendTile> by_matrices = matrix_tile();
     if (by_matrices) {
       record_matrices(*by_matrices);
@@ -111,9 +120,17 @@ class Attention {
   /// The last slots that rows see: their own, unless the node says others.
   const Operand& last_seen() const { return call_.inputs[4].given() ? call_.inputs[4] : slots(); }
   const Operand& sinks() const { return call_.inputs[3]; }
-  /// Lists of the slots that rows see. Such rows share no keys: they are computed one by one.
+  /// Lists of the slots that rows see. Such rows share no keys with others: they are computed one
+  /// by one.
   const Operand& chosen() const { return call_.inputs[5]; }
   const Operand& y() const { return call_.outputs[0]; }
+  /// Whether rows have a list of single slots, and all heads the same keys: the slots are blocks
+  /// then.
+  bool sees_blocks() const {
+    return chosen().given() && chosen().dim(1) == 1 && params_.chosen_block == 1 &&
+           !params_.chosen_by_head && params_.softcap == 0 && shape_.heads == 1 &&
+           at_.k_element == 0 && pooled_takes(shape_);
+  }
   /// Of all heads, if scores have biases.
   VkDeviceAddress slopes() const {
     if (params_.alibi <= 0) return 0;

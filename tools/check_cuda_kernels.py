@@ -27,15 +27,12 @@ REGISTERS = 64 << 10  # of a multiprocessor, of every GPU from compute capabilit
 GRANULE = 256  # registers that a warp takes at a time
 SKIPPED = 77
 
-# Kernels, with their GPU if it matters, and the bytes that they may spill. Products of bytes and states of 256
-# rows use all registers that a thread can have: some compilers' versions for some GPUs need a few more. Those of
+# Kernels, with their GPU if it matters, and the bytes that they may spill. Products of bytes use all registers
+# that a thread can have: some compilers' versions for some GPUs need a few more. Those of
 # a single column spill what they use once for a row of tiles.
-SPILLS = [(r"scan_256 for sm_120", 640),
-          (r"scan_by_channel_256 for sm_120", 48),
-          (r"decoded_tile_q(4_1|[45]_k)(_glu)? for sm_80", 352),
-          (r"stream_q2_k(_glu)?", 64),
+SPILLS = [(r"stream_q2_k(_glu)?", 64),
           (r"column_q[2356]_k_glu", 40),
-          (r"(column|product|stream|rows|half_tile|warpgroup_tile|attention|text_attention|scan|causal_conv|select)_\w+", 0),
+          (r"(column|product|stream|rows|half_tile|warpgroup_tile|attention|text_attention|pooled|scan|causal_conv|select)_\w+", 0),
           (r"tile_\w+", 128),
           (r"decoded_tile_\w+", 192)]
 # Kernels by name, with their GPU if it matters, threads of a block, blocks that a multiprocessor is to
@@ -63,7 +60,9 @@ BLOCKS = [
     (r"tile_\w+", 512, 1),
     (r"attention_(chosen_)?\d+_\d+", 128, 3),
     (r"select_slots(_by_head)?", 128, 4),
-    (r"scan_(by_channel_)?64", 256, 2),
+    (r"select_slots_merge", 512, 2),
+    (r"pooled_attention", 128, 3),
+    (r"scan_(by_channel_)?(64|128)", 256, 2),
     (r"scan_(by_channel_)?\d+", 256, 1),
     (r"text_attention_tile_halves_\d+", 256, 4),
     (r"text_attention_64", 64, 8),
@@ -75,7 +74,7 @@ BLOCKS = [
 CODE = [
     (r"column_\w+", None, r"IDP\.4A", r"LDGSTS\S*\.128"),
     (r"product_\w+", None, r"FFMA", r"LDG\S*\.128"),
-    (r"stream_\w+", None, r"IMMA", r"LDGSTS\S*\.128"),
+    (r"stream_(?!gates)\w+", None, r"IMMA", r"LDGSTS\S*\.128"),
     (r"tile_\w+", None, r"IMMA", r"LDG\S*\.128"),
     (r"(half|decoded)_tile_\w+", None, r"HMMA", r"LDGSTS\S*\.128"),
     (r"warpgroup_tile_\w+", None, r"HGMMA", r"UBLKCP"),

@@ -165,10 +165,9 @@ std::unique_ptr<Buffer> CudaDevice::adopt(const TensorDesc&, std::span<const std
 }
 
 Result<std::unique_ptr<WeightStream>> CudaDevice::open_stream(
-    std::span<const StreamedWeight> weights, std::span<const std::span<const std::byte>> host,
+    std::span<const StreamedWeight> weights, std::span<const std::span<const std::byte>>,
     const MemoryRef& work) {
-  return CudaWeightStream::create(*context_, *modules_, repacking_, weights, host,
-                                  address_of(work));
+  return CudaWeightStream::create(*context_, *modules_, repacking_, weights, address_of(work));
 }
 
 Result<std::unique_ptr<Program>> CudaDevice::compile(const CompileSpec& spec) {

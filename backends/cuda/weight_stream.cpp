@@ -1,77 +1,18 @@
 #include "backends/cuda/weight_stream.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "backends/cuda/packing.h"
 #include "backends/cuda/repack_cell.h"
 #include "backends/gpu/calls.h"
 #include "engine/core/checked.h"
-#include "engine/core/log.h"
-#include "engine/core/platform/memory.h"
 
 namespace infer::cuda {
 namespace {
 
 constexpr size_t kLanes = 2;
-/// Less than this is copied as quickly without being registered.
-constexpr size_t kWorthRegistering = size_t{128} << 10;
-constexpr uintptr_t kPage = 4096;
-
-/// The pages of these parts, those of parts that share one together: no page is registered twice,
-/// and a copy from memory that is registered in part fails. Tensors of a mapped file share pages.
-std::vector<std::pair<uintptr_t, uintptr_t>> pages_of(
-    std::span<const std::span<const std::byte>> parts) {
-  std::vector<std::pair<uintptr_t, uintptr_t>> all;
-  for (const std::span<const std::byte> part : parts) {
-    const auto at = reinterpret_cast<uintptr_t>(part.data());
-    all.emplace_back(at / kPage * kPage, round_up<uintptr_t>(at + part.size(), kPage));
-  }
-  std::ranges::sort(all);
-  std::vector<std::pair<uintptr_t, uintptr_t>> merged;
-  for (const auto& [begin, end] : all) {
-    if (!merged.empty() && begin < merged.back().second) {
-      merged.back().second = std::max(merged.back().second, end);
-    } else {
-      merged.emplace_back(begin, end);
-    }
-  }
-  return merged;
-}
-
-/// A mapped file may be larger than the memory, which other programs use too.
-bool too_much_to_pin(std::span<const std::pair<uintptr_t, uintptr_t>> pages) {
-  uintptr_t bytes = 0;
-  for (const auto& [begin, end] : pages) bytes += end - begin;
-  return static_cast<int64_t>(bytes) > os::host_memory().total / 4 * 3;
-}
 
 }  // namespace
-
-RegisteredMemory::RegisteredMemory(Context& context, uintptr_t begin, uintptr_t end)
-    : context_(context) {
-  if (end - begin < kWorthRegistering) return;
-  const auto pin = [&](unsigned flags) {
-    return context.cu().cuMemHostRegister(reinterpret_cast<void*>(begin), end - begin, flags);
-  };
-  CUresult result = pin(CU_MEMHOSTREGISTER_PORTABLE);
-  // Of a mapped file this process can write nothing, and no device may.
-  if (result != CUDA_SUCCESS && result != CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED) {
-    result = pin(CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_READ_ONLY);
-  }
-  // Another GPU gets weights from there too: pinned for it, it is pinned for all.
-  if (result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED) return;
-  const Status status = context.check(result, "cannot pin weights in the host's memory");
-  if (status.ok()) {
-    begin_ = reinterpret_cast<void*>(begin);
-  } else {
-    log(LogLevel::info, "{}; they are copied more slowly", status.message());
-  }
-}
-
-RegisteredMemory::~RegisteredMemory() {
-  if (begin_ != nullptr && context_.enter().ok()) (void)context_.cu().cuMemHostUnregister(begin_);
-}
 
 bool CudaWeightStream::takes(const TensorDesc& desc, const HostLayout& layout,
                              gpu::Repacking& repacking) {
@@ -88,8 +29,7 @@ int64_t CudaWeightStream::work_bytes(std::span<const StreamedWeight> weights,
 
 Result<std::unique_ptr<CudaWeightStream>> CudaWeightStream::create(
     Context& context, Modules& modules, gpu::Repacking& repacking,
-    std::span<const StreamedWeight> weights, std::span<const std::span<const std::byte>> host,
-    uint64_t work) {
+    std::span<const StreamedWeight> weights, uint64_t work) {
   std::unique_ptr<CudaWeightStream> made(new CudaWeightStream(context, repacking));
   INFER_TRY(made->kernel_, modules.get("repack", 0));
   INFER_CHECK_R(context.enter());
@@ -102,15 +42,6 @@ Result<std::unique_ptr<CudaWeightStream>> CudaWeightStream::create(
     for (Event& event : lane.arrived) INFER_CHECK_R(event.create(false));
   }
   INFER_CHECK_R(made->upload_tables(weights, work));
-  const auto pages = pages_of(host);
-  if (too_much_to_pin(pages)) {
-    log(LogLevel::info,
-        "weights in the host's memory are copied more slowly: it could not hold them all in place");
-    return made;
-  }
-  for (const auto& [begin, end] : pages) {
-    made->registered_.push_back(std::make_unique<RegisteredMemory>(context, begin, end));
-  }
   return made;
 }
 
@@ -145,6 +76,7 @@ Status CudaWeightStream::bring(std::span<const StreamedWeight> weights, int plac
   INFER_CHECK(context_.enter());
   INFER_CHECK(computed_.record());
   for (const auto& lane : lanes_) INFER_CHECK(computed_.hold(lane->stream));
+  pin(weights);
   for (const StreamedWeight& weight : weights) INFER_CHECK(bring(weight));
   for (const auto& lane : lanes_) INFER_CHECK(lane->arrived[place].record(lane->stream));
   return {};
@@ -172,13 +104,32 @@ Status CudaWeightStream::bring(const StreamedWeight& weight) {
     const int64_t from = steps.byte(step);
     const Lane& lane = *lanes_[next_];
     next_ = (next_ + 1) % lanes_.size();
-    INFER_CHECK(context_.check(
-        context_.cu().cuMemcpyHtoDAsync(lane.piece, weight.data + from,
-                                        static_cast<size_t>(steps.byte(end) - from), lane.stream),
-        "cannot copy weights to the device"));
+    INFER_CHECK(copy(lane, weight.data + from, steps.byte(end) - from));
     params.from = lane.piece - static_cast<uint64_t>(from);
     params.first_group = static_cast<uint32_t>(steps.group(step));
     INFER_CHECK(repack(lane, params, steps.group(end) - steps.group(step)));
+  }
+  return {};
+}
+
+void CudaWeightStream::pin(std::span<const StreamedWeight> weights) {
+  std::vector<std::span<const std::byte>> parts;
+  for (const StreamedWeight& weight : weights) {
+    if (!used_.insert(weight.data).second) continue;
+    const gpu::RepackSteps steps(weight_layout(weight.desc), weight.layout);
+    parts.emplace_back(weight.data, static_cast<size_t>(steps.byte(steps.all())));
+  }
+  if (!parts.empty()) pinned_.pin(std::move(parts));
+}
+
+Status CudaWeightStream::copy(const Lane& lane, const std::byte* from, int64_t bytes) {
+  for (int64_t done = 0; done < bytes;) {
+    const int64_t now = PinnedMemory::together(from + done, bytes - done);
+    INFER_CHECK(context_.check(
+        context_.cu().cuMemcpyHtoDAsync(lane.piece + static_cast<uint64_t>(done), from + done,
+                                        static_cast<size_t>(now), lane.stream),
+        "cannot copy weights to the device"));
+    done += now;
   }
   return {};
 }

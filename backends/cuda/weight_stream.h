@@ -4,29 +4,17 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <vector>
 
 #include "backends/cuda/memory.h"
 #include "backends/cuda/modules.h"
+#include "backends/cuda/pinned_memory.h"
 #include "backends/gpu/repacking.h"
 #include "engine/backend/device.h"
 
 namespace infer::cuda {
-
-/// Memory of the host, whole pages, that the device copies from without the processor if the driver
-/// allows it.
-class RegisteredMemory {
- public:
-  RegisteredMemory(Context& context, uintptr_t begin, uintptr_t end);
-  ~RegisteredMemory();
-  RegisteredMemory(const RegisteredMemory&) = delete;
-  RegisteredMemory& operator=(const RegisteredMemory&) = delete;
-
- private:
-  Context& context_;
-  void* begin_ = nullptr;  ///< null: it is not
-};
 
 class CudaWeightStream final : public WeightStream {
  public:
@@ -36,10 +24,10 @@ class CudaWeightStream final : public WeightStream {
   static int64_t work_bytes(std::span<const StreamedWeight> weights, gpu::Repacking& repacking);
 
   /// Device::open_stream(). `repacking` outlives it.
-  static Result<std::unique_ptr<CudaWeightStream>> create(
-      Context& context, Modules& modules, gpu::Repacking& repacking,
-      std::span<const StreamedWeight> weights, std::span<const std::span<const std::byte>> host,
-      uint64_t work);
+  static Result<std::unique_ptr<CudaWeightStream>> create(Context& context, Modules& modules,
+                                                          gpu::Repacking& repacking,
+                                                          std::span<const StreamedWeight> weights,
+                                                          uint64_t work);
   ~CudaWeightStream() override;
 
   Status bring(std::span<const StreamedWeight> weights, int place) override;
@@ -47,7 +35,7 @@ class CudaWeightStream final : public WeightStream {
 
  private:
   CudaWeightStream(Context& context, gpu::Repacking& repacking)
-      : context_(context), repacking_(repacking), computed_(context) {}
+      : context_(context), repacking_(repacking), pinned_(context), computed_(context) {}
 
   /// A stream that copies a piece, then repacks it.
   struct Lane {
@@ -63,13 +51,17 @@ class CudaWeightStream final : public WeightStream {
 
   Status upload_tables(std::span<const StreamedWeight> weights, uint64_t to);
   Status bring(const StreamedWeight& weight);
+  /// Pins what was not brought before.
+  void pin(std::span<const StreamedWeight> weights);
+  Status copy(const Lane& lane, const std::byte* from, int64_t bytes);
   Status repack(const Lane& lane, const gpu::RepackParams& params, int64_t groups);
 
   Context& context_;
   gpu::Repacking& repacking_;
   CUfunction kernel_ = nullptr;
   std::map<const gpu::RepackTables*, OnDevice> tables_;
-  std::vector<std::unique_ptr<RegisteredMemory>> registered_;
+  PinnedMemory pinned_;  ///< what was brought
+  std::set<const std::byte*> used_;
   Event computed_;  ///< what was submitted before the copies
   std::vector<std::unique_ptr<Lane>> lanes_;
   size_t next_ = 0;  ///< lane

@@ -1,4 +1,5 @@
-// How many rows of attention are split along their keys.
+// How the keys of few rows are shared out: among chunks of attention, and among parts of what is
+// chosen from.
 #pragma once
 
 #include <algorithm>
@@ -18,6 +19,14 @@ inline int64_t split_rows(const TensorDesc& y, int64_t chunks, int64_t most) {
   constexpr int64_t kFew = 16;
   constexpr int64_t kMostBytes = int64_t{64} << 20;
   return std::min({y.shape[2], most, std::max(kFew, kMostBytes / chunk_bytes(y, chunks))});
+}
+
+/// Parts of the keys that each list of SelectSlots' result y is made of: 1 if there are more than
+/// `split` rows. `most`: of a single list. More lists have fewer, since they fill a GPU together.
+inline int64_t select_parts(const TensorDesc& y, int64_t most, int64_t split) {
+  constexpr int64_t kLeast = 32;
+  if (y.shape[2] > split) return 1;
+  return std::max(most / std::max<int64_t>(y.shape[1] * y.shape[2], 1), kLeast);
 }
 
 }  // namespace infer::gpu

@@ -26,6 +26,10 @@ class StepContents {
   int64_t offset(ValueId id) const { return offsets_[static_cast<size_t>(id)]; }
   /// Bytes of the tables of pages of this step; 0 if it has none.
   int64_t page_bytes(const Bindings& bindings) const;
+  /// Tokens of the longest sequence of this step, up to the end of a page; 0 if it has no cache.
+  int64_t context(const Bindings& bindings) const {
+    return page_shape(bindings).stride * kPageTokens;
+  }
   /// Writes bytes() at `data`, and page_bytes() at `pages`, which kernels read at `pages_address`.
   void write(const Bindings& bindings, std::byte* data, std::byte* pages, uint64_t pages_address);
 

@@ -76,7 +76,7 @@ void record_matrix_product(const NodeCall& call, const ProductCall& in) {
   push.x_strides = {0, static_cast<uint32_t>(stride)};
   const std::string type(dtype_info(w.value->desc.type).ident);
   call.recorder.dispatch("matrix_" + shape.name() + "_" + type, constants, push,
-                         {tiles, div_ceil<int64_t>(columns, tile.columns), 1});
+                         {tiles, div_ceil<int64_t>(columns, tile.columns), 1}, Parts::along_y);
 }
 
 }  // namespace infer::vulkan

@@ -42,6 +42,11 @@ using gpu::StridePush;
 using gpu::strides_of;
 using gpu::whole_rows;
 
+/// Whether a dispatch that takes too long for one submission may be divided between workgroups
+/// along y. If so, its shader does not ask how many there are (gl_NumWorkGroups.y), and none of
+/// them needs another.
+enum class Parts : uint8_t { one, along_y };
+
 /// Receives the dispatches of a program in their order.
 class Recorder {
  public:
@@ -51,10 +56,10 @@ class Recorder {
   /// constants.h.
   template <typename Constants, typename Push>
   void dispatch(const std::string& shader, const Constants& constants, const Push& push,
-                const Groups& groups) {
+                const Groups& groups, Parts parts = Parts::one) {
     static_assert(std::is_trivially_copyable_v<Push> && sizeof(Push) <= kPushBytes);
-    add(shader, by_id(constants), {reinterpret_cast<const std::byte*>(&push), sizeof(Push)},
-        groups);
+    add(shader, by_id(constants), {reinterpret_cast<const std::byte*>(&push), sizeof(Push)}, groups,
+        parts);
   }
   template <typename Push>
   void dispatch(const std::string& shader, const Push& push, const Groups& groups) {
@@ -68,7 +73,7 @@ class Recorder {
 
  private:
   virtual void add(const std::string& shader, std::span<const uint32_t> constants,
-                   std::span<const std::byte> push, const Groups& groups) = 0;
+                   std::span<const std::byte> push, const Groups& groups, Parts parts) = 0;
 };
 
 /// A node to be recorded.

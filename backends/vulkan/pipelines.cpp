@@ -127,6 +127,7 @@ Result<VkPipeline> Pipelines::make(const Key& key) {
       VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO};
   size.requiredSubgroupSize = context_.physical().subgroup;
   VkComputePipelineCreateInfo create{VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO};
+  create.flags = VK_PIPELINE_CREATE_DISPATCH_BASE;
   create.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
   if (context_.physical().choose_subgroup) {
     create.stage.pNext = &size;

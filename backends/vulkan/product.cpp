@@ -289,14 +289,15 @@ void record_product(const NodeCall& call, const ProductCall& in) {
       .alpha = in.glu != nullptr ? in.glu->alpha : 0.0f,
       .limit = in.glu != nullptr ? in.glu->limit : 0.0f};
   if (shader.tiled) {
-    call.recorder.dispatch(shader.name, constants, push, {tiles, groups, 1});
+    call.recorder.dispatch(shader.name, constants, push, {tiles, groups, 1}, Parts::along_y);
     return;
   }
   const bool by_place = shader.matrix == MatrixOf::by_ids || shader.matrix == MatrixOf::by_place;
   call.recorder.dispatch(
       shader.name, constants, push,
       {std::min<int64_t>(tiles, norm != 0 ? tuning.normed_groups : tuning.groups), groups,
-       by_place ? y.dim(1) : 1});
+       by_place ? y.dim(1) : 1},
+      Parts::along_y);
 }
 
 }  // namespace infer::vulkan

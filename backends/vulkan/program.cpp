@@ -10,37 +10,11 @@
 #include "backends/vulkan/product.h"
 #include "backends/vulkan/rope_store.h"
 #include "backends/vulkan/step_memory.h"
+#include "backends/vulkan/submissions.h"
 #include "engine/core/checked.h"
 
 namespace infer::vulkan {
 namespace {
-
-/// Tuning::submission: the work of a call. Of experts all are counted as used, and of a context,
-/// which is not known here, a length that is usual for long ones.
-double work_of(const Graph& graph, const FusedCall& call) {
-  constexpr double kMacsOfByte = 10;
-  constexpr int64_t kContext = 16384;
-  double work = 0;
-  for (int32_t n = call.begin(); n < call.end(); ++n) {
-    const Node& node = graph.nodes()[static_cast<size_t>(n)];
-    const double results = node.outputs.empty()
-                               ? 0
-                               : static_cast<double>(graph.value(node.outputs[0]).desc.elements());
-    for (const ValueId id : node.inputs) {
-      if (id == kNoValue) continue;
-      const Value& value = graph.value(id);
-      if (value.kind != Value::Kind::weight || value.desc.shape[1] == 1) continue;
-      work += results * static_cast<double>(value.desc.shape[0]) +
-              kMacsOfByte * static_cast<double>(value.desc.extent_bytes());
-    }
-    if (node.op() == OpId::Attention || node.op() == OpId::TextAttention) {
-      const int64_t rows = graph.value(node.outputs[0]).desc.shape[2];
-      work += 2 * results *
-              static_cast<double>(node.op() == OpId::Attention ? std::max(rows, kContext) : rows);
-    }
-  }
-  return work;
-}
 
 class VulkanProgram final : public Program, private Recorder {
  public:
@@ -70,12 +44,14 @@ class VulkanProgram final : public Program, private Recorder {
     INFER_TRY_S(step_, StepMemory::create(context_, segment_, tables));
     INFER_CHECK(commands_.create());
     INFER_CHECK(prepare_pipelines());
+    submissions_ = submissions(0);
     return record_all(commands_);
   }
 
   /// With a profiler it waits for the run, since the times are the host's too.
   Status submit(const Bindings& bindings) override {
     INFER_CHECK(step_->write(bindings));
+    INFER_CHECK(divide_for(step_->context(bindings)));
     if (bindings.profiler != nullptr) return run_profiled(*bindings.profiler);
     return commands_.submit();
   }
@@ -92,8 +68,34 @@ class VulkanProgram final : public Program, private Recorder {
     return pipelines_.prepare(keys);
   }
 
+  /// By call: submissions_of().
+  std::vector<int64_t> submissions(int64_t context) {
+    context_tokens_ = counted_context(context, target_.tuning);
+    std::vector<double> work;
+    for (const FusedCall& call : calls_) {
+      work.push_back(work_of(segment_, call, target_, context_tokens_));
+    }
+    return submissions_of(work, target_.tuning.submission);
+  }
+
+  /// Records the step anew if rows see so many more or fewer tokens that it is to be divided
+  /// otherwise.
+  Status divide_for(int64_t context) {
+    if (counted_context(context, target_.tuning) == context_tokens_) return {};
+    std::vector<int64_t> divided = submissions(context);
+    if (divided == submissions_) return {};
+    INFER_CHECK(commands_.wait());
+    profiled_.reset();
+    submissions_ = std::move(divided);
+    Status status = record_all(commands_);
+    if (!status.ok()) context_tokens_ = -1;  // the next step tries again
+    return status;
+  }
+
   Status record_all(Commands& commands) {
     recording_ = &commands;
+    status_ = {};
+    kept_read_ = 0;
     hazards_.clear();
     counts_.clear();
     INFER_CHECK(commands.begin(false));
@@ -113,16 +115,11 @@ class VulkanProgram final : public Program, private Recorder {
                              static_cast<uint32_t>(calls_.size()) + 1);
     }
     write_time();
-    double work = 0;
-    for (const FusedCall& call : calls_) {
-      const double more = work_of(graph_, call);
-      if (work > 0 && work + more > target_.tuning.submission) {
-        INFER_CHECK(commands.divide());
-        work = 0;
-      }
-      work += more;
+    for (size_t i = 0; i < calls_.size(); ++i) {
+      if (i > 0 && submissions_[i] > 0) INFER_CHECK(commands.divide());
+      parts_ = std::max<int64_t>(submissions_[i], 1);
       counts_.emplace_back();
-      record(call);
+      record(calls_[i]);
       write_time();
     }
     full_barrier(context_, commands.handle(), VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
@@ -133,10 +130,11 @@ class VulkanProgram final : public Program, private Recorder {
 
   /// The same work recorded once more, with the time after every call.
   Status prepare_profile() {
+    nodes_.clear();
     for (const FusedCall& call : calls_) {
       for (int32_t n = call.begin(); n < call.end(); ++n) nodes_.push_back(n);
     }
-    if (context_.physical().timestamp_bits > 0) {
+    if (context_.physical().timestamp_bits > 0 && queries_ == VK_NULL_HANDLE) {
       VkQueryPoolCreateInfo create{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO};
       create.queryType = VK_QUERY_TYPE_TIMESTAMP;
       create.queryCount = static_cast<uint32_t>(calls_.size()) + 1;
@@ -251,16 +249,18 @@ class VulkanProgram final : public Program, private Recorder {
     ++counts_.back().barriers;
   }
 
-  /// Blocks of memory that the host writes, one after another.
+  /// Blocks of memory that the host writes, one after another. Each recording keeps the same in the
+  /// same order.
   VkDeviceAddress keep(std::span<const std::byte> data) override {
-    if (wanted_ != nullptr) return 0;
+    if (wanted_ != nullptr || !status_.ok()) return 0;
+    if (kept_read_ < kept_at_.size()) return kept_at_[kept_read_++];
     constexpr int64_t kBlock = 64 << 10;
     const int64_t bytes = round_up<int64_t>(static_cast<int64_t>(data.size()), 16);
     if (kept_.empty() || kept_used_ + bytes > kept_.back()->size()) {
       Result<std::unique_ptr<RawBuffer>> block = RawBuffer::create_mapped(
           context_, std::max(kBlock, bytes), VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
       if (!block) {
-        if (status_.ok()) status_ = block.error();
+        status_ = block.error();
         return 0;
       }
       kept_.push_back(*std::move(block));
@@ -268,11 +268,12 @@ class VulkanProgram final : public Program, private Recorder {
     }
     const int64_t at = std::exchange(kept_used_, kept_used_ + bytes);
     std::memcpy(kept_.back()->data() + at, data.data(), data.size());
-    return kept_.back()->address() + static_cast<VkDeviceAddress>(at);
+    kept_at_.push_back(kept_.back()->address() + static_cast<VkDeviceAddress>(at));
+    return kept_at_[kept_read_++];
   }
 
   void add(const std::string& shader, std::span<const uint32_t> constants,
-           std::span<const std::byte> push, const Groups& groups) override {
+           std::span<const std::byte> push, const Groups& groups, Parts parts) override {
     if (wanted_ != nullptr) {
       wanted_->emplace(shader, std::vector<uint32_t>(constants.begin(), constants.end()));
       return;
@@ -289,13 +290,28 @@ class VulkanProgram final : public Program, private Recorder {
                       context_.physical().name, shader, groups.x, groups.y, groups.z);
       return;
     }
-    const VolkDeviceTable& vk = context_.vk();
-    vk.vkCmdBindPipeline(recording_->handle(), VK_PIPELINE_BIND_POINT_COMPUTE, *pipeline);
-    vk.vkCmdPushConstants(recording_->handle(), pipelines_.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
-                          static_cast<uint32_t>(push.size()), push.data());
-    vk.vkCmdDispatch(recording_->handle(), static_cast<uint32_t>(groups.x),
-                     static_cast<uint32_t>(groups.y), static_cast<uint32_t>(groups.z));
+    const int64_t count = parts == Parts::along_y ? std::clamp<int64_t>(groups.y, 1, parts_) : 1;
+    for (int64_t part = 0; part < count; ++part) {
+      if (part > 0) status_ = recording_->divide();
+      if (!status_.ok()) return;
+      const int64_t begin = groups.y * part / count;
+      dispatch_from(begin, *pipeline, push,
+                    {groups.x, groups.y * (part + 1) / count - begin, groups.z});
+    }
     ++counts_.back().dispatches;
+  }
+
+  /// Workgroups from `begin` along y on.
+  void dispatch_from(int64_t begin, VkPipeline pipeline, std::span<const std::byte> push,
+                     const Groups& groups) {
+    const VolkDeviceTable& vk = context_.vk();
+    const VkCommandBuffer commands = recording_->handle();
+    vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
+    vk.vkCmdPushConstants(commands, pipelines_.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                          static_cast<uint32_t>(push.size()), push.data());
+    vk.vkCmdDispatchBase(commands, 0, static_cast<uint32_t>(begin), 0,
+                         static_cast<uint32_t>(groups.x), static_cast<uint32_t>(groups.y),
+                         static_cast<uint32_t>(groups.z));
   }
 
   Context& context_;
@@ -309,7 +325,12 @@ class VulkanProgram final : public Program, private Recorder {
   std::vector<FusedCall> calls_;
   std::unique_ptr<StepMemory> step_;
   std::vector<std::unique_ptr<RawBuffer>> kept_;
-  int64_t kept_used_ = 0;  ///< bytes of the last one
+  int64_t kept_used_ = 0;                 ///< bytes of the last one
+  std::vector<VkDeviceAddress> kept_at_;  ///< of each keep() of a recording
+  size_t kept_read_ = 0;                  ///< of these, by the recording so far
+  int64_t context_tokens_ = 0;            ///< submissions_ are of so many
+  std::vector<int64_t> submissions_;      ///< by call: submissions_of()
+  int64_t parts_ = 1;                     ///< of the call that is recorded
   Commands commands_;
   Commands* recording_ = nullptr;
   std::set<Pipelines::Key>* wanted_ = nullptr;  ///< while nothing is recorded

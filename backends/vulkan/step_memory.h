@@ -22,6 +22,8 @@ class StepMemory {
   VkDeviceAddress input(ValueId id) const {
     return buffer_->address() + static_cast<VkDeviceAddress>(contents_.offset(id));
   }
+  /// gpu::StepContents::context().
+  int64_t context(const Bindings& bindings) const { return contents_.context(bindings); }
   /// Writes all inputs. No program that reads them may be running.
   Status write(const Bindings& bindings);
 

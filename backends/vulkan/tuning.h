@@ -55,6 +55,8 @@ struct Tuning {
   /// About so much work makes a submission: multiply-accumulates, and ten for a byte of weights.
   /// Slow devices take some tenths of a second for it; watchdogs of drivers give two seconds.
   double submission = 1e11;
+  /// Each step counts as one of so many tokens of context at least.
+  int64_t least_context = 16384;
   bool near_largest = true;  ///< the device finds the logits that matter (Device::near_largest)
   bool fuse = true;
   bool integer = false;  ///< activations are rounded to bytes if the type has such a shader

@@ -15,6 +15,9 @@ namespace {
 
 /// Of the host's memory, what is imported at a time.
 constexpr size_t kChunkBytes = size_t{1} << 30;
+/// Of them, what a submission reads at most: a slow bus takes a second for it, and a driver's
+/// watchdog gives two.
+constexpr int64_t kSubmissionBytes = int64_t{256} << 20;
 /// What every device takes along a dimension of a dispatch.
 constexpr int64_t kMostBlocks = 65535;
 
@@ -66,17 +69,16 @@ HostMemory::HostMemory(Context& context, std::span<const std::span<const std::by
   std::ranges::sort(chunks_, {}, &Chunk::begin);
 }
 
-VkDeviceAddress HostMemory::address_of(const std::byte* data, int64_t bytes) const {
-  if (reinterpret_cast<uintptr_t>(data) % sizeof(uint32_t) != 0) return 0;
+Place HostMemory::place_of(const std::byte* data, int64_t bytes) const {
   const auto behind = std::ranges::upper_bound(chunks_, data, {}, &Chunk::begin);
   // The last one that begins before, or the one before that, which reaches beyond it.
   for (auto it = behind; it != chunks_.begin() && behind - it < 2;) {
     --it;
     const int64_t offset = data - it->begin;
     if (offset + bytes > it->buffer->size()) continue;
-    return it->buffer->address() + static_cast<VkDeviceAddress>(offset);
+    return {it->buffer->handle(), offset};
   }
-  return 0;
+  return {};
 }
 
 bool VulkanWeightStream::takes(const TensorDesc& desc, const HostLayout& layout,
@@ -92,7 +94,7 @@ VulkanWeightStream::Kind VulkanWeightStream::kind_of(const StreamedWeight& weigh
 
 int64_t VulkanWeightStream::work_bytes(std::span<const StreamedWeight> weights,
                                        gpu::Repacking& repacking) {
-  int64_t bytes = 0;
+  int64_t bytes = kAreas * gpu::kPieceBytes;
   for (const gpu::RepackTables* tables : repacking.find_all(weights)) bytes += tables->bytes();
   std::set<Kind> kinds;
   for (const StreamedWeight& weight : weights) kinds.insert(kind_of(weight));
@@ -104,7 +106,7 @@ Result<std::unique_ptr<VulkanWeightStream>> VulkanWeightStream::create(
     std::span<const StreamedWeight> weights, std::span<const std::span<const std::byte>> host,
     const Place& work, VkDeviceAddress address) {
   std::unique_ptr<VulkanWeightStream> made(
-      new VulkanWeightStream(context, pipelines, repacking, host));
+      new VulkanWeightStream(context, pipelines, repacking, host, work, address));
   made->computed_ = std::make_unique<Marks>(context);
   INFER_CHECK_R(made->computed_->create());
   for (std::unique_ptr<Marks>& marks : made->arrived_) {
@@ -115,7 +117,9 @@ Result<std::unique_ptr<VulkanWeightStream>> VulkanWeightStream::create(
     commands = std::make_unique<Commands>(context, Queue::streams);
     INFER_CHECK_R(commands->create());
   }
-  INFER_CHECK_R(made->upload_tables(weights, transfer, work, address));
+  constexpr int64_t kBefore = kAreas * gpu::kPieceBytes;
+  INFER_CHECK_R(made->upload_tables(weights, transfer, {work.buffer, work.offset + kBefore},
+                                    address + static_cast<VkDeviceAddress>(kBefore)));
   return made;
 }
 
@@ -160,8 +164,9 @@ Status VulkanWeightStream::bring(std::span<const StreamedWeight> weights, int pl
   for (const StreamedWeight& weight : weights) add_pieces(weight, pieces);
   INFER_CHECK(computed_->set(Queue::programs));
   INFER_CHECK(computed_->hold(Queue::streams));
-  const auto staged = std::ranges::stable_partition(
-      pieces, [&](const Piece& piece) { return host_.address_of(piece.data, piece.bytes) != 0; });
+  const auto staged = std::ranges::stable_partition(pieces, [&](const Piece& piece) {
+    return host_.place_of(piece.data, piece.bytes).buffer != VK_NULL_HANDLE;
+  });
   INFER_CHECK(bring_direct({pieces.begin(), staged.begin()}, *direct_[place]));
   for (const Piece& piece : staged) INFER_CHECK(bring_staged(piece));
   return arrived_[place]->set(Queue::streams);
@@ -192,31 +197,62 @@ void VulkanWeightStream::add_pieces(const StreamedWeight& weight,
   }
 }
 
-void VulkanWeightStream::record(const Commands& commands, const Piece& piece,
-                                VkDeviceAddress from) const {
+void VulkanWeightStream::record_copy(const Commands& commands, const Piece& piece,
+                                     const Place& from, size_t area) const {
+  const VkBufferCopy copy{
+      static_cast<VkDeviceSize>(from.offset),
+      static_cast<VkDeviceSize>(work_.offset + static_cast<int64_t>(area) * gpu::kPieceBytes),
+      static_cast<VkDeviceSize>(piece.bytes)};
+  context_.vk().vkCmdCopyBuffer(commands.handle(), from.buffer, work_.buffer, 1, &copy);
+}
+
+void VulkanWeightStream::record_repack(const Commands& commands, const Piece& piece,
+                                       size_t area) const {
   const VolkDeviceTable& vk = context_.vk();
   Push push = piece.push;
-  push.from = from - static_cast<VkDeviceAddress>(piece.before);
+  push.from = address_ + area * static_cast<VkDeviceAddress>(gpu::kPieceBytes) -
+              static_cast<VkDeviceAddress>(piece.before);
   vk.vkCmdBindPipeline(commands.handle(), VK_PIPELINE_BIND_POINT_COMPUTE, piece.pipeline);
   vk.vkCmdPushConstants(commands.handle(), pipelines_.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
                         sizeof(push), &push);
   vk.vkCmdDispatch(commands.handle(), piece.row_blocks, piece.groups, 1);
 }
 
+/// While a piece is copied to one area, the one before is repacked from the other.
 Status VulkanWeightStream::bring_direct(std::span<const Piece> pieces, Commands& commands) const {
   if (pieces.empty()) return {};
   INFER_CHECK(commands.begin(true));
-  for (const Piece& piece : pieces) {
-    record(commands, piece, host_.address_of(piece.data, piece.bytes));
+  wait_for_areas(commands);
+  int64_t bytes = 0;
+  for (size_t i = 0; i <= pieces.size(); ++i) {
+    if (i < pieces.size()) {
+      const Piece& piece = pieces[i];
+      if (bytes > 0 && bytes + piece.bytes > kSubmissionBytes) {
+        INFER_CHECK(commands.divide());
+        bytes = 0;
+      }
+      bytes += piece.bytes;
+      record_copy(commands, piece, host_.place_of(piece.data, piece.bytes), i % kAreas);
+    }
+    if (i > 0) record_repack(commands, pieces[i - 1], (i - 1) % kAreas);
+    wait_for_areas(commands);
   }
   INFER_CHECK(commands.end());
   return commands.submit();
 }
 
+/// What was recorded or submitted before has read and written the areas.
+void VulkanWeightStream::wait_for_areas(const Commands& commands) const {
+  constexpr VkPipelineStageFlags kBoth =
+      VK_PIPELINE_STAGE_TRANSFER_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
+  full_barrier(context_, commands.handle(), kBoth, kBoth);
+}
+
 /// The processor copies a piece while the device repacks the one before.
 Status VulkanWeightStream::bring_staged(const Piece& piece) {
-  Lane& lane = lanes_[next_];
-  next_ = (next_ + 1) % std::size(lanes_);
+  const size_t area = next_;
+  Lane& lane = lanes_[area];
+  next_ = (next_ + 1) % kAreas;
   if (lane.commands == nullptr) {
     INFER_TRY_S(lane.staging, RawBuffer::create_mapped(context_, gpu::kPieceBytes, 0));
     auto made = std::make_unique<Commands>(context_, Queue::streams);
@@ -226,7 +262,10 @@ Status VulkanWeightStream::bring_staged(const Piece& piece) {
   INFER_CHECK(lane.commands->wait());
   std::memcpy(lane.staging->data(), piece.data, static_cast<size_t>(piece.bytes));
   INFER_CHECK(lane.commands->begin(true));
-  record(*lane.commands, piece, lane.staging->address());
+  wait_for_areas(*lane.commands);
+  record_copy(*lane.commands, piece, {lane.staging->handle(), 0}, area);
+  wait_for_areas(*lane.commands);
+  record_repack(*lane.commands, piece, area);
   INFER_CHECK(lane.commands->end());
   return lane.commands->submit();
 }

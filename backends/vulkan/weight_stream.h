@@ -1,6 +1,7 @@
-// Weights on their way from the host's memory: a queue of their own repacks them (repack.comp)
-// while the other computes. The shader reads the host's memory across the bus where the driver
-// imports it; what it does not import is copied to memory that the driver shares, piece by piece.
+// Weights on their way from the host's memory: a queue of their own copies them to the device,
+// piece by piece, and repacks them there (repack.comp) while the other computes. It copies from the
+// host's memory as it is where the driver imports it; what it does not import the processor copies
+// first, to memory that the driver shares.
 #pragma once
 
 #include <array>
@@ -17,14 +18,13 @@
 
 namespace infer::vulkan {
 
-/// Memory of the host that shaders read as it is, as far as the driver allows it.
+/// Memory of the host that queues read as it is, as far as the driver allows it.
 class HostMemory {
  public:
   HostMemory(Context& context, std::span<const std::span<const std::byte>> memory);
 
-  /// The address of these bytes, at most gpu::kPieceBytes; 0: they have none, or it is not one of
-  /// words.
-  VkDeviceAddress address_of(const std::byte* data, int64_t bytes) const;
+  /// Where these bytes are, at most gpu::kPieceBytes; without a buffer if in none.
+  Place place_of(const std::byte* data, int64_t bytes) const;
 
  private:
   /// Chunks overlap, so that each piece lies in one.
@@ -55,8 +55,17 @@ class VulkanWeightStream final : public WeightStream {
 
  private:
   VulkanWeightStream(Context& context, Pipelines& pipelines, gpu::Repacking& repacking,
-                     std::span<const std::span<const std::byte>> host)
-      : context_(context), pipelines_(pipelines), repacking_(repacking), host_(context, host) {}
+                     std::span<const std::span<const std::byte>> host, const Place& work,
+                     VkDeviceAddress address)
+      : context_(context),
+        pipelines_(pipelines),
+        repacking_(repacking),
+        host_(context, host),
+        work_(work),
+        address_(address) {}
+
+  /// Pieces of the work space that are copied to in turns.
+  static constexpr size_t kAreas = 2;
 
   /// Type, shape and rows of the host's groups.
   using Kind = std::tuple<DType, std::array<int64_t, kMaxDims>, int64_t>;
@@ -82,7 +91,10 @@ class VulkanWeightStream final : public WeightStream {
   Status upload_tables(std::span<const StreamedWeight> weights, Transfer& transfer,
                        const Place& work, VkDeviceAddress address);
   void add_pieces(const StreamedWeight& weight, std::vector<Piece>& pieces) const;
-  void record(const Commands& commands, const Piece& piece, VkDeviceAddress from) const;
+  void record_copy(const Commands& commands, const Piece& piece, const Place& from,
+                   size_t area) const;
+  void record_repack(const Commands& commands, const Piece& piece, size_t area) const;
+  void wait_for_areas(const Commands& commands) const;
   Status bring_direct(std::span<const Piece> pieces, Commands& commands) const;
   Status bring_staged(const Piece& piece);
 
@@ -90,6 +102,8 @@ class VulkanWeightStream final : public WeightStream {
   Pipelines& pipelines_;
   gpu::Repacking& repacking_;
   HostMemory host_;
+  Place work_;  ///< [kAreas] of gpu::kPieceBytes, then tables
+  VkDeviceAddress address_;
   struct KindOnDevice {
     VkDeviceAddress shape;  ///< gpu::RepackShape
     VkPipeline pipeline;
@@ -98,8 +112,8 @@ class VulkanWeightStream final : public WeightStream {
   std::unique_ptr<Marks> computed_;  ///< what was submitted before the pieces
   std::unique_ptr<Marks> arrived_[kPlaces];
   std::unique_ptr<Commands> direct_[kPlaces];
-  Lane lanes_[2];
-  size_t next_ = 0;  ///< lane
+  Lane lanes_[kAreas];
+  size_t next_ = 0;  ///< lane and area
 };
 
 }  // namespace infer::vulkan

@@ -189,6 +189,24 @@ TEST_CASE("streamed weights: two GPUs get theirs from the same memory") {
   CHECK((found == logits(*model.load(options), text(70, 3))));
 }
 
+TEST_CASE(
+    "streamed weights: memory is pinned when it is first copied from, until the model is gone") {
+  const Model model("q4_k_m");
+  {
+    const auto engine = model.load(model.options("ffn_(up|gate|down)"));
+    CHECK(cuda_driver().pinned_bytes() == 0);
+    logits(*engine, text(20, 3));  // too short to be streamed
+    CHECK(cuda_driver().pinned_bytes() == 0);
+    logits(*engine, text(70, 3));
+    const int64_t pinned = cuda_driver().pinned_bytes();
+    CHECK(pinned > 0);
+    CHECK(pinned < engine->memory().weights);
+    logits(*engine, text(70, 4));
+    CHECK(cuda_driver().pinned_bytes() == pinned);
+  }
+  CHECK(cuda_driver().pinned_bytes() == 0);
+}
+
 TEST_CASE("streamed weights: memory that cannot be pinned is copied all the same") {
   const Model model("q4_k_m");
   const auto made = [&](const TestGpu& gpu) {

@@ -123,7 +123,7 @@ TEST_CASE("every specialisation constant of a shader has a field") {
       {"repack", by_id(RepackConstants()).size()},
       {"scan", by_id(ScanConstants()).size()},
       {"select_slots", by_id(SelectSlotsConstants()).size()},
-      {"pooled_attention", by_id(PooledAttentionConstants()).size()},
+      {"pooled_", by_id(PooledAttentionConstants()).size()},
       {"causal_conv", by_id(CausalConvConstants()).size()},
       {"text_attention", by_id(TextAttentionConstants()).size()},
       {"to_half", by_id(WorkgroupConstants()).size()},

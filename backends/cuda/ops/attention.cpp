@@ -5,6 +5,7 @@
 #include <span>
 
 #include "backends/cuda/cache.h"
+#include "backends/cuda/pooled.h"
 #include "backends/cuda/rounded_values.h"
 #include "backends/gpu/split_rows.h"
 #include "backends/gpu/step.h"
@@ -177,7 +178,26 @@ void record_rows(const NodeCall& call, AttentionParams params, gpu::StepRows whi
       kAttentionThreads, shared_bytes(shape, heads));
 }
 
+/// Whether rows have a list of single slots, and all heads the same keys: the slots are blocks
+/// then. Such rows share no keys with others, but their heads do.
+bool sees_blocks(const NodeCall& call) {
+  const auto& p = call.params<op::Attention>();
+  const Operand& chosen = call.inputs[5];
+  const KvLayerShape& shape = shape_of_layer(call.graph, call.node);
+  return chosen.given() && chosen.dim(1) == 1 && p.chosen_block == 1 && !p.chosen_by_head &&
+         p.softcap == 0 && shape.heads == 1 && pooled_takes(shape);
+}
+
 void record(const NodeCall& call) {
+  if (sees_blocks(call)) {
+    const auto& p = call.params<op::Attention>();
+    record_pooled(call, {.slots_layer = p.kv_layer,
+                         .blocks_layer = p.kv_layer,
+                         .scale = p.scale,
+                         .sinks = call.inputs[3],
+                         .chosen = call.inputs[5]});
+    return;
+  }
   const AttentionParams params = attention_params(call);
   const TileKernel* const tiles = tile_kernel(call);
   const int64_t rows = call.outputs[0].dim(2);

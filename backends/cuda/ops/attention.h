@@ -24,6 +24,8 @@ inline constexpr int kAttentionThreads = 32 * kAttentionWarps;
 inline constexpr int kResultElements = 64;
 inline constexpr uint32_t kChunks = 32;
 
+/// Rows with a list of single slots and one head of keys are pooled_attention.h's.
+///
 /// Grid: blocks of heads, rows, chunks (kChunks, or 1: the block computes all of them).
 struct AttentionParams {
   uint64_t step, q, slots, sequences, y;

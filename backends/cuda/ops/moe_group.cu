@@ -1,5 +1,6 @@
 #include "backends/cuda/ops/moe_group.h"
 
+#include "backends/cuda/device/prefix.h"
 #include "backends/cuda/device/step.h"
 
 namespace infer::cuda {
@@ -21,17 +22,27 @@ INFER_KERNEL(moe_group, MoeGroupParams, kGroupThreads, 1) {
   sync_block();
   for (uint32_t i = first; i < all; i += threads()) atomic_add(counts, expert_of(i), 1);
   sync_block();
-  if (first == 0) {
-    uint32_t place = 0;
-    uint32_t group = 0;
-    for (uint32_t e = 0; e < p.experts; ++e) {
-      places[e] = place;
-      groups[e] = group;
-      place += counts[e];
-      group += (counts[e] + p.most - 1) / p.most;
-    }
-    out[0] = static_cast<int32_t>(group);
+  // A thread has neighbouring experts.
+  const uint32_t own = (p.experts + threads() - 1) / threads();
+  const uint32_t begin = first * own < p.experts ? first * own : p.experts;
+  const uint32_t end = begin + own < p.experts ? begin + own : p.experts;
+  const auto groups_of = [&](uint32_t e) { return (counts[e] + p.most - 1) / p.most; };
+  uint32_t own_places = 0;
+  uint32_t own_groups = 0;
+  for (uint32_t e = begin; e < end; ++e) {
+    own_places += counts[e];
+    own_groups += groups_of(e);
   }
+  uint32_t place = sum_before(own_places).before;
+  const SumBefore group_sums = sum_before(own_groups);
+  uint32_t group = group_sums.before;
+  for (uint32_t e = begin; e < end; ++e) {
+    places[e] = place;
+    groups[e] = group;
+    place += counts[e];
+    group += groups_of(e);
+  }
+  if (first == 0) out[0] = static_cast<int32_t>(group_sums.all);
   sync_block();
   for (uint32_t e = first; e < p.experts; e += threads()) {
     const uint32_t count = counts[e];

@@ -1,16 +1,20 @@
 #include "backends/cuda/ops/pooled_attention.h"
 
 #include "backends/cuda/device/cache_rows.h"
+#include "backends/cuda/device/merge.h"
 #include "backends/cuda/device/reduce.h"
 
 namespace infer::cuda {
 
 // 64 keys at a time: those of the window, then those of blocks. Scores: a warp has a quarter of the
-// keys, a lane some elements of each. Weights are relative to the largest score so far (Milakov and
-// Gimelshein 2018). Values: a thread has four elements. What a head gets does not depend on the
-// heads beside it.
+// keys, kKeysTogether at a time, a lane some elements of each. Weights are relative to the largest score
+// of the chunk so far (Milakov and Gimelshein 2018). Values: a thread has four elements. What a head
+// gets does not depend on the heads beside it.
 
 constexpr uint32_t kPooledWarps = kPooledThreads / 32;
+constexpr uint32_t kKeysTogether = 4;
+constexpr uint32_t kOwnHeads = kPooledHeads / kPooledWarps;  // of a warp: every kPooledWarps-th
+static_assert(kPooledWarps == kAttentionWarps);  // merge_chunks()
 
 /// A key and value of a layer.
 struct PooledPlace {
@@ -30,44 +34,82 @@ INFER_DEVICE float key_element(const PooledAttentionParams& p, uint64_t key, boo
   return cache_element(p.k_type, key, across ? i * kPageTokens : i);
 }
 
-template <uint32_t kType, uint32_t kHeads>
-INFER_DEVICE void add_scores(const PooledAttentionParams& p, uint64_t key, bool across,
-                             const SharedPtr<float>& query, float (&scores)[kHeads]) {
+/// Elements i to i + 3 of a key, zeros behind the last one.
+template <uint32_t kType>
+INFER_DEVICE float4 key_fours(const PooledAttentionParams& p, uint64_t key, bool across, uint32_t i) {
+  if constexpr (kType == kCacheOdd) {
+    const auto element = [&](uint32_t e) {
+      return i + e < p.k_dim ? key_element(p, key, across, i + e) : 0.0f;
+    };
+    return {element(0), element(1), element(2), element(3)};
+  } else {
+    return four_of<kType>(p.k_type, key, i, p.k_dim);
+  }
+}
+
+/// Adds the lane's part of the scores of keys j, j + kPooledWarps, … of a page, which has `here` keys.
+template <uint32_t kType>
+INFER_DEVICE void add_scores(const PooledAttentionParams& p, const SharedPtr<uint64_t>& keys,
+                             const SharedPtr<uint32_t>& transposed, uint32_t j, uint32_t here,
+                             const SharedPtr<float>& queries,
+                             float (&scores)[kKeysTogether][kPooledHeads]) {
+  const uint32_t stride = (p.k_dim + 3) / 4 * 4;
+  uint64_t at[kKeysTogether];
+  bool across[kKeysTogether];
+#pragma unroll
+  for (uint32_t n = 0; n < kKeysTogether; ++n) {
+    const uint32_t key = j + n * kPooledWarps < here ? j + n * kPooledWarps : j;
+    at[n] = keys[key];
+    across[n] = transposed[key] != 0;
+  }
   for (uint32_t i = 4 * lane(); i < p.k_dim; i += 128) {
-    float k[4] = {0, 0, 0, 0};
-    if constexpr (kType == kCacheOdd) {
-      for (uint32_t e = 0; e < 4 && i + e < p.k_dim; ++e) k[e] = key_element(p, key, across, i + e);
-    } else {
-      const float4 four = four_of<kType>(p.k_type, key, i, p.k_dim);
-      k[0] = four.x;
-      k[1] = four.y;
-      k[2] = four.z;
-      k[3] = four.w;
-    }
+    float4 k[kKeysTogether];
 #pragma unroll
-    for (uint32_t e = 0; e < 4; ++e) {
-      if (kType == kCacheOdd && i + e >= p.k_dim) break;
+    for (uint32_t n = 0; n < kKeysTogether; ++n) k[n] = key_fours<kType>(p, at[n], across[n], i);
 #pragma unroll
-      for (uint32_t h = 0; h < kHeads; ++h) {
-        scores[h] = fused(query[(i + e) * kHeads + h], k[e], scores[h]);
+    for (uint32_t h = 0; h < kPooledHeads; ++h) {
+      const float4 q = load_shared<float4>(queries, h * stride + i);
+#pragma unroll
+      for (uint32_t n = 0; n < kKeysTogether; ++n) {
+        float sum = fused(q.x, k[n].x, scores[n][h]);
+        sum = fused(q.y, k[n].y, sum);
+        sum = fused(q.z, k[n].z, sum);
+        scores[n][h] = fused(q.w, k[n].w, sum);
       }
     }
   }
 }
 
-template <uint32_t kHeads>
-INFER_DEVICE void attend(const PooledAttentionParams& p) {
+/// Merges the chunks of a row's heads.
+INFER_DEVICE void merge_pooled(const PooledAttentionParams& p, uint32_t row, uint32_t first_head,
+                               uint32_t heads, uint32_t count) {
+  AttentionParams all{};
+  all.heads = p.heads;
+  all.v_dim = p.v_dim;
+  all.chunks = p.chunks;
+  all.sinks = p.sinks;
+  all.y = p.y;
+  all.y_strides = p.y_strides;
+  all.results = p.results;
+  all.result_runs = p.result_runs;
+  merge_chunks(all, row, first_head, heads, count);
+}
+
+INFER_KERNEL(pooled_attention, PooledAttentionParams, kPooledThreads, 3) {
   INFER_SHARED(uint64_t, keys, kPageTokens);
   INFER_SHARED(uint64_t, values, kPageTokens);
   INFER_SHARED(uint32_t, transposed, kPageTokens);
-  INFER_SHARED(float, weights, kManyPooledHeads * kPageTokens);
-  INFER_SHARED(float, shrinks, kManyPooledHeads);
-  INFER_SHARED(float, sums, kManyPooledHeads);
-  const SharedPtr<float> query = dynamic_shared<float>(0, kHeads * p.k_dim);
+  INFER_SHARED(float, weights, kPooledHeads * kPageTokens);
+  INFER_SHARED(float, shrinks, kPooledHeads);
+  INFER_SHARED(float, mosts, kPooledHeads);  // of a chunk; or what is kept of the merged mix
+  INFER_SHARED(float, sums, kPooledHeads);   // of a chunk, or of all; or the chunk's share
+  const uint32_t stride = (p.k_dim + 3) / 4 * 4;
+  const SharedPtr<float> queries = dynamic_shared<float>(0, kPooledHeads * stride);
   const uint32_t row = block_y();
   if (row >= step_rows(p.step, gpu::kTokenRows)) return;
-  const uint32_t first_head = block_x() * kHeads;
-  const uint32_t heads = first_head + kHeads < p.heads ? kHeads : p.heads - first_head;
+  const uint32_t first_head = block_x() * kPooledHeads;
+  const uint32_t heads =
+      first_head + kPooledHeads < p.heads ? kPooledHeads : p.heads - first_head;
   const auto slot = static_cast<uint32_t>(Global<const int32_t>(p.slots)[row]);
   const auto sequence = static_cast<uint32_t>(Global<const int32_t>(p.sequences)[row]);
   const uint32_t begin = slot + 1 > p.window ? slot + 1 - p.window : 0;
@@ -76,30 +118,48 @@ INFER_DEVICE void attend(const PooledAttentionParams& p) {
   uint32_t blocks = (slot + 1) / tokens;
   if (p.chosen != 0 && blocks > p.chosen_count) blocks = p.chosen_count;
   const uint32_t count = of_window + blocks;
-  for (uint32_t i = thread(); i < kHeads * p.k_dim; i += kPooledThreads) {
-    const uint32_t h = i % kHeads;
-    const uint32_t head = first_head + (h < heads ? h : 0);
-    query[i] = Global<const float>(p.q)[place(p.q_strides, head, row) + i / kHeads] * p.scale;
+  const uint32_t pages = (count + kPageTokens - 1) / kPageTokens;
+  const uint32_t of_chunk = chunk_pages(pages);
+  const uint32_t begin_page = p.split != 0 ? block_z() * of_chunk : 0;
+  if (begin_page >= pages) return;
+  for (uint32_t h = warp(); h < kPooledHeads; h += kPooledWarps) {
+    const uint32_t from = place(p.q_strides, first_head + (h < heads ? h : 0), row);
+    for (uint32_t i = lane(); i < stride; i += 32) {
+      queries[h * stride + i] =
+          i < p.k_dim ? Global<const float>(p.q)[from + i] * p.scale : 0.0f;
+    }
   }
-  float mix[kHeads][4];
-#pragma unroll
-  for (uint32_t h = 0; h < kHeads; ++h) {
-#pragma unroll
-    for (uint32_t e = 0; e < 4; ++e) mix[h][e] = 0;
-  }
-  // Of the heads that the warp has: every kPooledWarps-th.
-  constexpr uint32_t kOwnHeads = (kHeads + kPooledWarps - 1) / kPooledWarps;
+  // Of the warp's heads: of the chunk, and merged.
   float most[kOwnHeads];
   float sum[kOwnHeads];
+  float all_most[kOwnHeads];
+  float all_sum[kOwnHeads];
 #pragma unroll
   for (uint32_t o = 0; o < kOwnHeads; ++o) {
     const uint32_t h = o * kPooledWarps + warp();
     const bool sink = p.sinks != 0 && h < heads;
-    most[o] = sink ? Global<const float>(p.sinks)[first_head + h] : -infinity();
-    sum[o] = sink ? 1.0f : 0.0f;
+    all_most[o] = sink ? Global<const float>(p.sinks)[first_head + h] : -infinity();
+    all_sum[o] = sink ? 1.0f : 0.0f;
   }
+  float mix[kPooledHeads][4];
+  float all_mix[kPooledHeads][4] = {};
   const uint32_t own_element = 4 * thread();
-  for (uint32_t start = 0; start < count; start += kPageTokens) {
+  uint32_t next_chunk = begin_page;  // the page that begins it
+  for (uint32_t page = begin_page; page < pages; ++page) {
+    if (page >= next_chunk) {
+      next_chunk = page + of_chunk;
+#pragma unroll
+      for (uint32_t o = 0; o < kOwnHeads; ++o) {
+        most[o] = -infinity();
+        sum[o] = 0;
+      }
+#pragma unroll
+      for (uint32_t h = 0; h < kPooledHeads; ++h) {
+#pragma unroll
+        for (uint32_t e = 0; e < 4; ++e) mix[h][e] = 0;
+      }
+    }
+    const uint32_t start = page * kPageTokens;
     const uint32_t here = count - start < kPageTokens ? count - start : kPageTokens;
     if (thread() < here) {
       const uint32_t i = start + thread();
@@ -122,15 +182,17 @@ INFER_DEVICE void attend(const PooledAttentionParams& p) {
     sync_block();  // the queries are there, too
     with_type(p.k_type, p.keys_whole, [&](auto type) {
       constexpr uint32_t kType = decltype(type)::kValue;
-      for (uint32_t j = warp(); j < here; j += kPooledWarps) {
-        float scores[kHeads];
+      for (uint32_t j = warp(); j < here; j += kKeysTogether * kPooledWarps) {
+        float scores[kKeysTogether][kPooledHeads] = {};
+        add_scores<kType>(p, keys, transposed, j, here, queries, scores);
 #pragma unroll
-        for (uint32_t h = 0; h < kHeads; ++h) scores[h] = 0;
-        add_scores<kType>(p, keys[j], transposed[j] != 0, query, scores);
+        for (uint32_t n = 0; n < kKeysTogether; ++n) {
 #pragma unroll
-        for (uint32_t h = 0; h < kHeads; ++h) {
-          const float score = warp_sum(scores[h]);
-          if (lane() == 0) weights[h * kPageTokens + j] = score;
+          for (uint32_t h = 0; h < kPooledHeads; ++h) {
+            const float score = warp_sum(scores[n][h]);
+            const uint32_t key = j + n * kPooledWarps;
+            if (lane() == 0 && key < here) weights[h * kPageTokens + key] = score;
+          }
         }
       }
     });
@@ -138,7 +200,6 @@ INFER_DEVICE void attend(const PooledAttentionParams& p) {
 #pragma unroll
     for (uint32_t o = 0; o < kOwnHeads; ++o) {
       const uint32_t h = o * kPooledWarps + warp();
-      if (h >= kHeads) break;
       float score[2];
 #pragma unroll
       for (uint32_t j = 0; j < 2; ++j) {
@@ -161,7 +222,7 @@ INFER_DEVICE void attend(const PooledAttentionParams& p) {
     }
     sync_block();
 #pragma unroll
-    for (uint32_t h = 0; h < kHeads; ++h) {
+    for (uint32_t h = 0; h < kPooledHeads; ++h) {
       const float shrink = shrinks[h];
 #pragma unroll
       for (uint32_t e = 0; e < 4; ++e) mix[h][e] = mix[h][e] * shrink;
@@ -172,7 +233,7 @@ INFER_DEVICE void attend(const PooledAttentionParams& p) {
         for (uint32_t j = 0; j < here; ++j) {
           const float4 v = four_of<kType>(p.v_type, values[j], own_element, p.v_dim);
 #pragma unroll
-          for (uint32_t h = 0; h < kHeads; ++h) {
+          for (uint32_t h = 0; h < kPooledHeads; ++h) {
             const float weight = weights[h * kPageTokens + j];
             mix[h][0] = fused(weight, v.x, mix[h][0]);
             mix[h][1] = fused(weight, v.y, mix[h][1]);
@@ -182,30 +243,63 @@ INFER_DEVICE void attend(const PooledAttentionParams& p) {
         }
       });
     }
+    const bool ends = page + 1 == next_chunk || page + 1 == pages;
+    if (ends) {
+#pragma unroll
+      for (uint32_t o = 0; o < kOwnHeads; ++o) {
+        const uint32_t h = o * kPooledWarps + warp();
+        const Merging m = merge(all_most[o], all_sum[o], most[o], sum[o]);
+        if (lane() != 0) continue;
+        mosts[h] = p.split != 0 ? most[o] : m.keep;
+        sums[h] = p.split != 0 ? sum[o] : m.add;
+      }
+    }
     sync_block();  // what is shared has been read
+    if (!ends) continue;
+    if (p.split != 0) {
+#pragma unroll
+      for (uint32_t h = 0; h < kPooledHeads; ++h) {
+        if (h >= heads) break;
+        const Global<float> to(p.chunks +
+                               ((uint64_t{row} * p.heads + first_head + h) * kChunks + block_z()) *
+                                   (p.v_dim + 2) * 4);
+        if (thread() == 0) {
+          to[0] = sums[h];
+          to[1] = mosts[h];
+        }
+#pragma unroll
+        for (uint32_t e = 0; e < 4; ++e) {
+          if (own_element + e < p.v_dim) to[2 + own_element + e] = mix[h][e];
+        }
+      }
+      const uint32_t chunks = (pages + of_chunk - 1) / of_chunk;
+      if (comes_last(p.counters + (uint64_t{row} * grid_x() + block_x()) * 4, chunks)) {
+        merge_pooled(p, row, first_head, heads, chunks);
+      }
+      return;
+    }
+#pragma unroll
+    for (uint32_t h = 0; h < kPooledHeads; ++h) {
+      const Merging m{mosts[h], sums[h]};
+#pragma unroll
+      for (uint32_t e = 0; e < 4; ++e) all_mix[h][e] = merged_mix(all_mix[h][e], mix[h][e], m);
+    }
   }
+  sync_block();  // the last chunk's shares have been read
 #pragma unroll
   for (uint32_t o = 0; o < kOwnHeads; ++o) {
-    const uint32_t h = o * kPooledWarps + warp();
-    if (h < kHeads && lane() == 0) sums[h] = sum[o];
+    if (lane() == 0) sums[o * kPooledWarps + warp()] = all_sum[o];
   }
   sync_block();
 #pragma unroll
-  for (uint32_t h = 0; h < kHeads; ++h) {
+  for (uint32_t h = 0; h < kPooledHeads; ++h) {
     if (h >= heads) break;
     const Global<float> y(p.y + uint64_t{place(p.y_strides, first_head + h, row)} * 4);
 #pragma unroll
     for (uint32_t e = 0; e < 4; ++e) {
-      if (own_element + e < p.v_dim) y[own_element + e] = mix[h][e] / sums[h];
+      if (own_element + e < p.v_dim) y[own_element + e] = all_mix[h][e] / sums[h];
     }
   }
-}
-
-INFER_KERNEL(pooled_attention_few, PooledAttentionParams, kPooledThreads, 4) {
-  attend<kFewPooledHeads>(p);
-}
-INFER_KERNEL(pooled_attention_many, PooledAttentionParams, kPooledThreads, 3) {
-  attend<kManyPooledHeads>(p);
 }
 
 }  // namespace infer::cuda

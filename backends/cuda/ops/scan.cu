@@ -203,7 +203,8 @@ class Scan {
   INFER_DEVICE void each(uint32_t sequence, const Visit& visit) {
     const uint32_t pitch = (p_.columns + kScanPad - 1) / kScanPad * kScanPad;
     const uint32_t first = block_x() * kScanColumns;
-    const uint32_t width = pitch - first < kScanColumns ? pitch - first : kScanColumns;
+    // Here, not before the loop over rows, where 64 places would take registers.
+    const uint32_t width = kept(pitch - first < kScanColumns ? pitch - first : kScanColumns);
     const uint64_t from =
         uint64_t{head_} * p_.rows * pitch + uint64_t{first} * p_.rows + thread() % kScanColumns;
     const Global<float> state(pages_of(p_.step, p_.kind).of(sequence, 0) + p_.offset + from * 4);
@@ -240,10 +241,10 @@ class Scan {
     Scan<rows / (4 * kScanParts), by_channel>(p).run();  \
   }
 INFER_SCAN(scan_64, 64, false, 2)
-INFER_SCAN(scan_128, 128, false, 1)
+INFER_SCAN(scan_128, 128, false, 2)
 INFER_SCAN(scan_256, 256, false, 1)
 INFER_SCAN(scan_by_channel_64, 64, true, 2)
-INFER_SCAN(scan_by_channel_128, 128, true, 1)
+INFER_SCAN(scan_by_channel_128, 128, true, 2)
 INFER_SCAN(scan_by_channel_256, 256, true, 1)
 
 }  // namespace infer::cuda

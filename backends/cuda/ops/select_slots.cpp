@@ -1,9 +1,9 @@
 #include "backends/cuda/ops/select_slots.h"
 
-#include <algorithm>
-
 #include "backends/cuda/cache.h"
 #include "backends/cuda/op.h"
+#include "backends/gpu/split_rows.h"
+#include "engine/core/checked.h"
 
 namespace infer::cuda {
 namespace {
@@ -11,13 +11,9 @@ namespace {
 /// Numbers of a buffer: it is trimmed about as often as it could have been filled with the best.
 int64_t room_of(int64_t count) { return 2 * count + 2 * kSelectThreads; }
 
-/// Parts of the rows of a step with up to so many.
-int64_t parts_of(int64_t rows, const Tuning& tuning) {
-  return rows <= tuning.split_rows ? kSelectParts : 1;
-}
-
-int64_t lists_of(const NodeView& node) {
-  return node.graph.value(node.node.outputs[0]).desc.shape[1];
+/// Parts of each list of a result with up to so many rows: blocks enough for all multiprocessors.
+int64_t parts_of(const TensorDesc& y, const Tuning& tuning) {
+  return gpu::select_parts(y, kSelectParts, tuning.split_rows);
 }
 
 void record(const NodeCall& call) {
@@ -35,7 +31,6 @@ void record(const NodeCall& call) {
   params.sequences = call.inputs[3].address;
   params.y = y.address;
   params.buffers = call.scratch;
-  params.counters = call.counters;
   params.q_strides = strides_of(q);
   params.weights_stride = call.inputs[1].given() ? call.inputs[1].stride(2) : 0;
   params.y_stride = y.stride(2);
@@ -53,22 +48,25 @@ void record(const NodeCall& call) {
   params.block = static_cast<uint32_t>(p.block);
   params.tokens = static_cast<uint32_t>(at.tokens);
   params.numbers = p.numbers ? 1 : 0;
+  const int64_t parts = parts_of(y.value->desc, call.tuning);
+  params.parts = static_cast<uint32_t>(parts);
+  params.lists = y.size(1);
+  params.by_head = p.by_head ? 1 : 0;
+  const int64_t queries = p.by_head ? 1 : int64_t{kSelectHeads};
   call.recorder.launch(p.by_head ? "select_slots_by_head" : "select_slots", params,
-                       {parts_of(y.dim(2), call.tuning), y.dim(2), y.dim(1)}, kSelectThreads);
-}
-
-int64_t counters(const NodeView& node, const Tuning& tuning) {
-  const int64_t rows = node.graph.value(node.node.outputs[0]).desc.shape[2];
-  return lists_of(node) * std::min(rows, tuning.split_rows);
+                       {parts, y.dim(2), y.dim(1)}, kSelectThreads,
+                       queries * round_up<int64_t>(dim, 4) * int64_t{sizeof(float)});
+  if (parts == 1) return;
+  call.recorder.barrier();
+  call.recorder.launch("select_slots_merge", params, {y.dim(2), y.dim(1)}, kSelectMergeThreads);
 }
 
 /// The buffers.
 int64_t scratch(const NodeView& node, const Tuning& tuning, Roles) {
   const auto& p = std::get<op::SelectSlots>(node.node.params);
-  const int64_t rows = node.graph.value(node.node.outputs[0]).desc.shape[2];
-  const int64_t parts = parts_of(rows, tuning);
-  const int64_t buffers = parts == 1 ? 1 : parts + 1;
-  return lists_of(node) * rows * buffers * (1 + room_of(p.best())) * int64_t{sizeof(uint64_t)};
+  const TensorDesc& y = node.graph.value(node.node.outputs[0]).desc;
+  return y.shape[1] * y.shape[2] * parts_of(y, tuning) * (1 + room_of(p.best())) *
+         int64_t{sizeof(uint64_t)};
 }
 
 }  // namespace
@@ -78,8 +76,7 @@ const CudaOp& select_slots_cuda() {
                          .supports = cache_supports,
                          .record = record,
                          .scratch = scratch,
-                         .cache = CacheUse::reads,
-                         .counters = counters};
+                         .cache = CacheUse::reads};
   return op;
 }
 

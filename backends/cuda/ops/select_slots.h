@@ -1,10 +1,10 @@
-// The slots that rows attend to: a block scores the keys of a row, as many at once as a page has,
+// The slots that rows attend to: a block scores the keys of a row, a tile of kSelectKeys at once,
 // and keeps the best in a buffer, in the order of the slots. When it is full, the worse ones go.
 // Where whole blocks of slots are chosen, each has one key, at its last slot; where heads choose
 // for themselves (select_slots_by_head), it has that of its slots which scores highest.
 //
-// Steps of few rows have a block for each part of a row's keys. The last of them to end takes the
-// best of all parts. No cut changes what is chosen.
+// Steps of few rows have a block for each part of a row's keys; then a second kernel takes the best
+// of all parts. No cut changes what is chosen.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,21 @@
 namespace infer::cuda {
 
 inline constexpr int kSelectThreads = 128;
-inline constexpr uint32_t kSelectParts = 32;
+inline constexpr int kSelectMergeThreads = 512;
+inline constexpr uint32_t kSelectKeys = 256;  ///< of a tile
+inline constexpr uint32_t kSelectHeads = 16;  ///< whose queries a block has at once
+/// Parts of a row, at most: each has a tile of keys if a row sees 64 Ki of them.
+inline constexpr uint32_t kSelectParts = 256;
 
-/// Grid: parts of a row (kSelectParts or 1), rows, lists of a row.
+/// select_slots, select_slots_by_head: grid: parts of a row, rows, lists of a row. Dynamic shared
+/// memory: f32 [dim, padded to a multiple of 4, kSelectHeads], by head of one. select_slots_merge:
+/// grid: rows, lists.
 struct SelectSlotsParams {
   uint64_t step, q;
   uint64_t weights;  ///< 0: all are 1
   uint64_t slots, sequences, y;
-  /// u64 [1 + room, buffers, lists, rows]: how many there are, and those; a buffer for each part
-  /// and, if there are several, one for the best of all.
+  /// u64 [1 + room, parts, lists, rows]: how many there are, and those.
   uint64_t buffers;
-  uint64_t counters;  ///< u32 [lists, rows]: parts that are done; 0 before and after
   gpu::StridePush q_strides;
   uint32_t weights_stride, y_stride;  ///< of rows
   uint32_t list_stride;               ///< of y
@@ -38,7 +42,9 @@ struct SelectSlotsParams {
   uint32_t block;            ///< slots that a key stands for
   uint32_t tokens;           ///< slots of a page that have one key: `block`, or 1
   uint32_t numbers;          ///< 1: blocks are numbered in place of slots
+  uint32_t parts, lists;     ///< of each row
+  uint32_t by_head;          ///< 1: heads choose for themselves
 };
-static_assert(sizeof(SelectSlotsParams) == 136);
+static_assert(sizeof(SelectSlotsParams) == 144);
 
 }  // namespace infer::cuda

@@ -165,12 +165,18 @@ struct DecodedBlockWork {
   /// Bytes of 8 elements of K of all columns.
   INFER_DEVICE uint32_t part_bytes() const { return all.x.columns * 16; }
 
-  /// Starts to copy the next stage: the thread has every kThreads-th 16 bytes of its columns.
+  /// Starts to copy the next stage.
   INFER_DEVICE void copy() {
+    copy(next, next % kGroup == 0);
+    ++next;
+  }
+  /// The same, whose number the caller counts: the thread has every kThreads-th 16 bytes of its
+  /// columns. `with_weights`: it is a multiple of kGroup.
+  INFER_DEVICE void copy(uint32_t stage, bool with_weights) {
     constexpr uint32_t kOwn = kParts * Block::kColumns / kThreads;
-    if (next < tiles()) {
-      if (next % kGroup == 0) copy_weights(rows, weights, next / kGroup, units);
-      const uint32_t to = next % Block::kStages * kStageWords + thread() * 4;
+    if (stage < tiles()) {
+      if (with_weights) copy_weights(rows, weights, stage / kGroup, units);
+      const uint32_t to = stage % Block::kStages * kStageWords + thread() * 4;
 #pragma unroll
       for (uint32_t n = 0; n < kOwn; ++n) {
         async_copy_16(activations, to + n * kThreads * 4,
@@ -179,7 +185,6 @@ struct DecodedBlockWork {
       }
     }
     async_commit();
-    ++next;
   }
   INFER_DEVICE static uint32_t place_after(uint32_t place) {
     return place + 1 == Block::kStages ? 0 : place + 1;

@@ -15,7 +15,7 @@ INFER_DEVICE void multiply_decoded(const DecodedTileParams& all) {
   if (work.first_column >= work.columns) return;
   const uint32_t tiles = work.tiles();
 #pragma unroll 1
-  for (uint32_t stage = 0; stage < Block::kAhead; ++stage) work.copy();
+  for (uint32_t stage = 0; stage < Block::kAhead; ++stage) work.copy(stage, stage % kGroup == 0);
 
   const uint32_t first_tile = warp() * kDown;  // of the block's
   // The lane's row of four matrices: both parts of 8 columns, and of the next 8.
@@ -29,7 +29,7 @@ INFER_DEVICE void multiply_decoded(const DecodedTileParams& all) {
       if (Weights::kTiles < kGroup && group + t >= tiles) break;
       async_wait<Block::kAhead - 1>();
       sync_block();  // all have copied this stage, and read the one whose place is taken next
-      work.copy();
+      work.copy(group + t + Block::kAhead, (t + Block::kAhead) % kGroup == 0);
       const uint32_t stage_at = (group + t) % Block::kStages * Work::kStageWords;
       typename Weights::Raw raw[kDown];
 #pragma unroll
@@ -43,7 +43,7 @@ INFER_DEVICE void multiply_decoded(const DecodedTileParams& all) {
         uint32_t a[kDown][4];
 #pragma unroll
         for (uint32_t r = 0; r < kDown; ++r) {
-          DecodedTile(raw[r], t % Weights::kTiles).decode<false>(step, a[r]);
+          DecodedTile(raw[r], t % Weights::kTiles).decode<(Weights::kTiles > 1)>(step, a[r]);
         }
 #pragma unroll
         for (uint32_t c = 0; c < kAcross; c += 2) {

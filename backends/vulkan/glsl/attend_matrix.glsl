@@ -18,6 +18,7 @@
 //   kAcross                    1: keys are [element][token], not [token][element]
 //   kSinks                     1: sinks.v has a score for each head
 //   group                      query heads of a key's head
+//   tiles                      of a head of keys
 //   scale, softcap             of scores
 // and defines behind it, before attend():
 //   Rows rows_here()           the rows that are computed
@@ -252,7 +253,7 @@ void attend() {
   const Rows rows = rows_here();
   const uint all = (rows.end - rows.begin) * group;
   // Those that see most begin first.
-  const uint first_query = (gl_NumWorkGroups.y - 1 - gl_WorkGroupID.y) * kQueriesOfTile;
+  const uint first_query = (tiles - 1 - gl_WorkGroupID.y) * kQueriesOfTile;
   if (first_query >= all) return;
   const uint end_row = rows.begin + (min(first_query + kQueriesOfTile, all) - 1) / group + 1;
 

@@ -22,6 +22,19 @@ float merged_mix(float mix, float keep, float chunk_mix, float add) {
   return fma(chunk_mix, add, all);
 }
 
+// Element d of the `count` chunks of a head, merged. The first one begins at `from`; each is f32
+// [value_dim + 2]: sum, largest score and mix. most, sum: of a sink, or -infinity and 0.
+float merged_chunks(F32 chunks, uint from, uint count, uint value_dim, uint d, float most, float sum) {
+  float mix = 0;
+  for (uint c = 0; c < count; ++c) {
+    float keep, add;
+    merge(most, sum, chunks.v[from + 1], chunks.v[from], keep, add);
+    mix = merged_mix(mix, keep, chunks.v[from + 2 + d], add);
+    from += value_dim + 2;
+  }
+  return mix / sum;
+}
+
 // Pages in sight of slot `slot`, whose first one in sight is `first`, and how many make a chunk.
 uint pages_seen(uint first, uint slot) { return slot / kPageTokens - first / kPageTokens + 1; }
 

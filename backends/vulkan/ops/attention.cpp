@@ -7,6 +7,7 @@
 #include "backends/vulkan/attend_matrix.h"
 #include "backends/vulkan/cache.h"
 #include "backends/vulkan/op.h"
+#include "backends/vulkan/pooled.h"
 #include "engine/core/checked.h"
 #include "engine/graph/alibi.h"
 
@@ -23,7 +24,7 @@ struct Push {
   float scale, softcap;
   uint32_t window;
   uint32_t key_dim;
-  VkDeviceAddress chunks;
+  VkDeviceAddress chunks;  ///< or how many tiles a head of keys has
   VkDeviceAddress chosen;  ///< or slopes
 };
 
@@ -63,6 +64,14 @@ class Attention {
 
   void record() const {
     const Tuning& tuning = call_.tuning;
+    if (sees_blocks()) {
+      record_pooled(call_, {.slots_layer = params_.kv_layer,
+                            .blocks_layer = params_.kv_layer,
+                            .scale = params_.scale,
+                            .sinks = sinks(),
+                            .chosen = chosen()});
+      return;
+    }
     const std::optional<AttendTile> by_matrices = matrix_tile();
     if (by_matrices) {
       record_matrices(*by_matrices);
@@ -111,9 +120,17 @@ class Attention {
   /// The last slots that rows see: their own, unless the node says others.
   const Operand& last_seen() const { return call_.inputs[4].given() ? call_.inputs[4] : slots(); }
   const Operand& sinks() const { return call_.inputs[3]; }
-  /// Lists of the slots that rows see. Such rows share no keys: they are computed one by one.
+  /// Lists of the slots that rows see. Such rows share no keys with others: they are computed one
+  /// by one.
   const Operand& chosen() const { return call_.inputs[5]; }
   const Operand& y() const { return call_.outputs[0]; }
+  /// Whether rows have a list of single slots, and all heads the same keys: the slots are blocks
+  /// then.
+  bool sees_blocks() const {
+    return chosen().given() && chosen().dim(1) == 1 && params_.chosen_block == 1 &&
+           !params_.chosen_by_head && params_.softcap == 0 && shape_.heads == 1 &&
+           at_.k_element == 0 && pooled_takes(shape_);
+  }
   /// Of all heads, if scores have biases.
   VkDeviceAddress slopes() const {
     if (params_.alibi <= 0) return 0;
@@ -170,7 +187,7 @@ class Attention {
     all.heads = static_cast<uint32_t>(heads);
     all.split = chunks > 1 ? 1 : 0;
     call_.recorder.dispatch("attention", all, push(),
-                            {shape_.heads * group_ / heads, part.rows, chunks});
+                            {shape_.heads * group_ / heads, part.rows, chunks}, Parts::along_y);
   }
 
   void record_merge(const Part& part) const {
@@ -204,8 +221,7 @@ class Attention {
     all.keys_whole = whole_rows(kv_.k_type, shape_.k_dim, at_.k_row) ? 1 : 0;
     all.values_whole = whole_rows(kv_.v_type, shape_.v_dim, at_.v_row) ? 1 : 0;
     all.queries_whole = handed && whole_queries() ? 1 : 0;
-    call_.recorder.dispatch(handed ? "attention_handed" : "attention_tile", all, push(),
-                            {shape_.heads, div_ceil<int64_t>(rows_ * group_, all.queries), 1});
+    record_tiled(handed ? "attention_handed" : "attention_tile", all);
   }
 
   /// The tile of the tokens of prompts; nothing if they are computed as generated tokens are. A
@@ -225,8 +241,14 @@ class Attention {
     all.subgroup_lanes = call_.device.subgroup;
     all.tokens = tile.tokens;
     all.held = tile.held ? 1 : 0;
-    call_.recorder.dispatch("matrix_attention_" + call_.device.matrices.name(), all, push(),
-                            {shape_.heads, div_ceil<int64_t>(rows_ * group_, tile.queries), 1});
+    record_tiled("matrix_attention_" + call_.device.matrices.name(), all);
+  }
+
+  void record_tiled(const std::string& shader, const AttentionConstants& all) const {
+    const int64_t tiles = div_ceil<int64_t>(rows_ * group_, all.queries);
+    Push pushed = push();
+    pushed.chunks = static_cast<VkDeviceAddress>(tiles);
+    call_.recorder.dispatch(shader, all, pushed, {shape_.heads, tiles, 1}, Parts::along_y);
   }
 
   const NodeCall& call_;

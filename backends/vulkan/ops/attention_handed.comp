@@ -31,7 +31,7 @@ layout(push_constant, scalar) uniform Push {
   float scale, softcap;
   uint window;
   uint key_dim;  // as kKeyDim, but no constant: drivers would unroll loops over it
-  uint64_t unused;
+  uint tiles, unused;
   F32 slopes;  // with biases
 };
 

@@ -28,14 +28,8 @@ void main() {
   const uint pages = kChosen != 0 ? pages_seen(0, last_chosen(slot, kChosen, kChosenBlock, kChosenShift))
                                   : pages_seen(first_seen(slot, window), uint(last_seen.v[r]));
   const uint count = (pages + chunk_pages(pages) - 1) / chunk_pages(pages);
-  float most = kSinks != 0 ? sinks.v[head] : uintBitsToFloat(0xff800000u);
-  float sum = kSinks != 0 ? 1.0 : 0.0;
-  float mix = 0;
-  for (uint c = 0; c < count; ++c) {
-    const uint from = ((r * gl_NumWorkGroups.y + head) * kChunks + c) * (kValueDim + 2);
-    float keep, add;
-    merge(most, sum, chunks.v[from + 1], chunks.v[from], keep, add);
-    mix = merged_mix(mix, keep, chunks.v[from + 2 + d], add);
-  }
-  y.v[at(y_strides, head, r) + d] = mix / sum;
+  const uint from = (r * gl_NumWorkGroups.y + head) * kChunks * (kValueDim + 2);
+  const float most = kSinks != 0 ? sinks.v[head] : uintBitsToFloat(0xff800000u);
+  y.v[at(y_strides, head, r) + d] =
+      merged_chunks(chunks, from, count, kValueDim, d, most, kSinks != 0 ? 1.0 : 0.0);
 }

@@ -25,7 +25,7 @@ layout(push_constant, scalar) uniform Push {
   float scale, softcap;
   uint window;
   uint key_dim;  // as kKeyDim, but no constant: drivers would unroll loops over it
-  uint64_t unused;
+  uint tiles, unused;
   F32 slopes;  // with biases
 };
 
@@ -306,7 +306,7 @@ void main() {
   part = gl_LocalInvocationIndex / kLanes;
   const uint all = step.rows[0] * group;
   // Those that see most begin first.
-  const uint tile = gl_NumWorkGroups.y - 1 - gl_WorkGroupID.y;
+  const uint tile = tiles - 1 - gl_WorkGroupID.y;
   const uint first_query = tile * kLanes;
   if (first_query >= all) return;
   const uint query = min(first_query + lane, all - 1);

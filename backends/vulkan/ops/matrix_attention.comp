@@ -21,7 +21,7 @@ layout(push_constant, scalar) uniform Push {
   float scale, softcap;
   uint window;
   uint key_dim;
-  uint64_t unused;
+  uint tiles, unused;
   F32 slopes;  // with biases
 };
 

@@ -1,5 +1,7 @@
 #version 460
 #include "backends/vulkan/glsl/common.glsl"
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_arithmetic : require
 
 // The places of rows at which experts are used, sorted by expert and cut into groups of at most kMost
 // for the products to compute together (glsl/product.glsl: kMatrix 3). One workgroup. Places of one
@@ -21,6 +23,22 @@ shared uint counts[kExperts];
 shared uint places_before[kExperts];
 shared uint groups_before[kExperts];
 
+shared uvec2 sums[gl_WorkGroupSize.x];  // of subgroups
+
+// The sum of x over the lanes before this one, and of all lanes.
+uvec2 sum_before(uvec2 x, out uvec2 all) {
+  uvec2 before = subgroupExclusiveAdd(x);
+  const uvec2 own = subgroupAdd(x);
+  if (subgroupElect()) sums[gl_SubgroupID] = own;
+  barrier();
+  all = uvec2(0);
+  for (uint s = 0; s < gl_NumSubgroups; ++s) {
+    if (s < gl_SubgroupID) before += sums[s];
+    all += sums[s];
+  }
+  return before;
+}
+
 uint expert_of(uint i) {
   return min(uint(ids.v[i / kUsed * ids_stride + i % kUsed]), kExperts - 1);
 }
@@ -33,17 +51,20 @@ void main() {
   barrier();
   for (uint i = lane; i < all; i += lanes) atomicAdd(counts[expert_of(i)], 1);
   barrier();
-  if (lane == 0) {
-    uint place = 0;
-    uint group = 0;
-    for (uint e = 0; e < kExperts; ++e) {
-      places_before[e] = place;
-      groups_before[e] = group;
-      place += counts[e];
-      group += (counts[e] + kMost - 1) / kMost;
-    }
-    groups.v[0] = int(group);
+  // A lane has neighbouring experts.
+  const uint own = (kExperts + lanes - 1) / lanes;
+  const uint begin = min(lane * own, kExperts);
+  const uint end = min(begin + own, kExperts);
+  uvec2 of_lane = uvec2(0);  // places and groups
+  for (uint e = begin; e < end; ++e) of_lane += uvec2(counts[e], (counts[e] + kMost - 1) / kMost);
+  uvec2 of_all;
+  uvec2 before = sum_before(of_lane, of_all);
+  for (uint e = begin; e < end; ++e) {
+    places_before[e] = before.x;
+    groups_before[e] = before.y;
+    before += uvec2(counts[e], (counts[e] + kMost - 1) / kMost);
   }
+  if (lane == 0) groups.v[0] = int(of_all.y);
   barrier();
   for (uint e = lane; e < kExperts; e += lanes) {
     uint to = 4 + groups_before[e] * 4;

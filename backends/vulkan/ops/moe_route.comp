@@ -1,9 +1,10 @@
 #version 460
 #include "backends/vulkan/glsl/common.glsl"
 #include "backends/vulkan/glsl/math.glsl"
+#include "backends/vulkan/glsl/ranked.glsl"
 #include "backends/vulkan/glsl/reduce.glsl"
 
-// One workgroup a row. An expert's place is the number of those that come before it.
+// One workgroup a row. A subgroup looks for the best experts one after the other.
 #include "backends/vulkan/glsl/constants.glsl"
 #include "backends/vulkan/ops/moe_route.def"
 
@@ -25,7 +26,8 @@ layout(push_constant, scalar) uniform Push {
 shared float probabilities[kExperts];
 shared float scores[kExperts];
 shared float worth[kGroups];
-shared float chosen[kUsed];
+shared uint picked[kUsed];  // experts, the best first
+shared float chosen[kUsed];  // their weights
 
 // Whether a with index i comes before b with index j.
 bool before(float a, uint i, float b, uint j) { return a > b || (a == b && i < j); }
@@ -46,14 +48,29 @@ float sparse_weight(uint chosen_one) {
 void take_from_table(uint row) {
   const uint token = uint(clamp(tokens.v[row], 0, int(vocabulary) - 1));
   for (uint i = 0; i < kUsed; ++i) {
-    int e = clamp(table.v[token * kUsed + i], 0, int(kExperts) - 1);
+    uint e = uint(clamp(table.v[token * kUsed + i], 0, int(kExperts) - 1));
     for (uint j = 0; j < i; ++j) {
-      if (ids.v[row * ids_stride + j] != e) continue;
-      e = e + 1 < int(kExperts) ? e + 1 : 0;
+      if (picked[j] != e) continue;
+      e = e + 1 < kExperts ? e + 1 : 0;
       j = 0xffffffffu;  // once more from the first
     }
-    ids.v[row * ids_stride + i] = e;
-    chosen[i] = probabilities[e];
+    picked[i] = e;
+  }
+}
+
+// The experts with the highest scores, by one subgroup.
+void pick_best() {
+  uint64_t last = ~uint64_t(0);
+  for (uint i = 0; i < kUsed; ++i) {
+    uint64_t best = 0;
+    for (uint e = gl_SubgroupInvocationID; e < kExperts; e += gl_SubgroupSize) {
+      const uint64_t number = ranked(scores[e], e);
+      if (number < last && number > best) best = number;
+    }
+    const uvec2 own = unpackUint2x32(best);
+    const uint upper = subgroupMax(own.y);
+    last = packUint2x32(uvec2(subgroupMax(own.y == upper ? own.x : 0), upper));
+    if (subgroupElect()) picked[i] = place_of_ranked(last);
   }
 }
 
@@ -106,16 +123,18 @@ void main() {
     barrier();
   }
 
-  if (kTable != 0 && lane == 0) take_from_table(row);
-  for (uint e = lane; e < kExperts && kTable == 0; e += kLanes) {
-    uint place = 0;
-    for (uint other = 0; other < kExperts; ++other) {
-      if (other != e && before(scores[other], other, scores[e], e)) ++place;
-    }
-    if (kGating == 4) place = e;
-    if (place >= kUsed) continue;
-    ids.v[row * ids_stride + place] = int(e);
-    chosen[place] = kGating == 3 ? sparse_weight(e) : probabilities[e];
+  if (kTable != 0) {
+    if (lane == 0) take_from_table(row);
+  } else if (kGating == 4) {
+    for (uint i = lane; i < kUsed; i += kLanes) picked[i] = i;
+  } else if (gl_SubgroupID == 0) {
+    pick_best();
+  }
+  barrier();
+  for (uint i = lane; i < kUsed; i += kLanes) {
+    const uint e = picked[i];
+    ids.v[row * ids_stride + i] = int(e);
+    chosen[i] = kGating == 3 ? sparse_weight(e) : probabilities[e];
   }
   barrier();
 

@@ -2,7 +2,7 @@
 #include "backends/vulkan/glsl/common.glsl"
 
 // Weights as the host has them, repacked for products (backends/gpu/repack.h): a workgroup has a
-// cell of the packed weight. It reads what the host has across the bus, each word once.
+// cell of the packed weight.
 const uint kThreads = 128;
 layout(local_size_x = kThreads) in;
 layout(constant_id = 0) const uint kCellWords = 1;

@@ -1,5 +1,6 @@
 // The slots that rows attend to: ops/select_slots.comp. Steps of few rows have a workgroup for each
 // part of a row's pages; no cut changes what is chosen.
+#include "backends/gpu/split_rows.h"
 #include "backends/vulkan/cache.h"
 #include "backends/vulkan/op.h"
 
@@ -10,26 +11,27 @@ struct Push {
   VkDeviceAddress step, q, weights, slots, sequences, y, buffers;
   StridePush q_strides;
   uint32_t weights_stride, y_stride;
-  uint32_t heads, dim;
+  uint32_t heads;
   uint32_t kind;
   uint32_t k_offset, k_row;
 };
 
 /// ops/select_slots_merge.comp
 struct MergePush {
-  VkDeviceAddress step, slots, y, parts, buffers;
+  VkDeviceAddress step, slots, y, parts;
   uint32_t y_stride;
 };
 
-constexpr int64_t kParts = 32;
+constexpr int64_t kMostParts = 256;
 constexpr int64_t kLanes = 64;
 
 /// Numbers of a buffer: it is trimmed about as often as it could have been filled with the best.
 /// `count`: of blocks.
 int64_t room_of(int64_t count) { return 2 * count + 2 * kLanes; }
 int64_t buffer_bytes(int64_t count) { return (1 + room_of(count)) * int64_t{sizeof(uint64_t)}; }
-/// Parts of each row in a step with up to so many.
-int64_t parts_of(int64_t rows, const Tuning& tuning) { return tuning.splits(rows) ? kParts : 1; }
+int64_t parts_of(const TensorDesc& y, const Tuning& tuning) {
+  return gpu::select_parts(y, kMostParts, tuning.split_rows);
+}
 
 void record(const NodeCall& call) {
   const auto& p = call.params<op::SelectSlots>();
@@ -40,7 +42,7 @@ void record(const NodeCall& call) {
   const Operand& slots = call.inputs[2];
   const Operand& y = call.outputs[0];
   const int64_t rows = y.dim(2);
-  const int64_t parts = parts_of(rows, call.tuning);
+  const int64_t parts = parts_of(y.value->desc, call.tuning);
   const int64_t lists = y.dim(1);
   const int64_t count = p.best();
   const SelectSlotsConstants constants{
@@ -54,7 +56,8 @@ void record(const NodeCall& call) {
       .weighted = weights.given() ? 1u : 0u,
       .tokens = static_cast<uint32_t>(at.tokens),
       .numbers = p.numbers ? 1u : 0u,
-      .by_head = p.by_head ? 1u : 0u};
+      .by_head = p.by_head ? 1u : 0u,
+      .dim = q.size(0)};
   call.recorder.dispatch("select_slots", constants,
                          Push{.step = call.step,
                               .q = q.address,
@@ -67,20 +70,17 @@ void record(const NodeCall& call) {
                               .weights_stride = weights.given() ? weights.stride(2) : 0,
                               .y_stride = y.stride(2),
                               .heads = q.size(1),
-                              .dim = q.size(0),
                               .kind = static_cast<uint32_t>(at.kind),
                               .k_offset = static_cast<uint32_t>(at.k_offset),
                               .k_row = static_cast<uint32_t>(at.k_row)},
-                         {parts, rows, lists});
+                         {parts, rows, lists}, Parts::along_y);
   if (parts == 1) return;
   call.recorder.barrier();
-  const auto of_parts = static_cast<uint64_t>(rows * lists * parts * buffer_bytes(count));
   call.recorder.dispatch("select_slots_merge", constants,
                          MergePush{.step = call.step,
                                    .slots = slots.address,
                                    .y = y.address,
                                    .parts = call.scratch,
-                                   .buffers = call.scratch + of_parts,
                                    .y_stride = y.stride(2)},
                          {rows, lists, 1});
 }
@@ -88,9 +88,8 @@ void record(const NodeCall& call) {
 /// The buffers.
 int64_t scratch(const NodeView& node, const Tuning& tuning, Roles) {
   const auto& p = std::get<op::SelectSlots>(node.node.params);
-  const auto& y = node.graph.value(node.node.outputs[0]).desc.shape;
-  const int64_t parts = parts_of(y[2], tuning);
-  return y[1] * y[2] * (parts == 1 ? 1 : parts + 1) * buffer_bytes(p.best());
+  const TensorDesc& y = node.graph.value(node.node.outputs[0]).desc;
+  return y.shape[1] * y.shape[2] * parts_of(y, tuning) * buffer_bytes(p.best());
 }
 
 }  // namespace

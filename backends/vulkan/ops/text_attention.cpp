@@ -14,6 +14,7 @@ struct Push {
   float scale, softcap;
   int32_t rows_before, rows_after;
   uint32_t chunk;
+  uint32_t tiles;
 };
 
 constexpr int64_t kQueries = 16;  ///< rows of a workgroup
@@ -102,7 +103,8 @@ void record(const NodeCall& call) {
             .softcap = p.softcap,
             .rows_before = p.before,
             .rows_after = p.after,
-            .chunk = static_cast<uint32_t>(p.chunk)};
+            .chunk = static_cast<uint32_t>(p.chunk),
+            .tiles = 0};
   const std::optional<AttendTile> tile =
       matrix_tile(call.device, call.tuning, call.roles, q.dim(0), v.dim(0));
   if (tile) {
@@ -121,13 +123,14 @@ void record(const NodeCall& call) {
     constants.subgroup_lanes = call.device.subgroup;
     constants.tokens = tile->tokens;
     constants.held = tile->held ? 1 : 0;
-    const int64_t queries = q.dim(2) * int64_t{constants.group};
+    const int64_t tiles = div_ceil<int64_t>(q.dim(2) * int64_t{constants.group}, tile->queries);
+    push.tiles = static_cast<uint32_t>(tiles);
     call.recorder.dispatch("matrix_text_attention_" + call.device.matrices.name(), constants, push,
-                           {k.dim(1), div_ceil<int64_t>(queries, tile->queries), 1});
+                           {k.dim(1), tiles, 1}, Parts::along_y);
     return;
   }
   call.recorder.dispatch("text_attention", constants, push,
-                         {div_ceil(q.dim(2), kQueries), q.dim(1), 1});
+                         {div_ceil(q.dim(2), kQueries), q.dim(1), 1}, Parts::along_y);
 }
 
 /// Keys and values as float16.

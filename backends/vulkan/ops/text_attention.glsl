@@ -8,6 +8,7 @@ layout(push_constant, scalar) uniform Push {
   float scale, softcap;
   int rows_before, rows_after;  // that a row sees; -1: all of its text
   uint chunk;                   // as in op::TextAttention
+  uint tiles;                   // of a head of keys, with matrices
 };
 
 // The rows that a row sees: [first_seen, end_seen).

@@ -82,6 +82,8 @@ class DriverControl {
   virtual GraphCounts last_graph() const = 0;
   /// Bytes of a GPU's memory that are free, as the driver would say.
   virtual int64_t free_bytes(int gpu) const = 0;
+  /// Bytes of the host's own memory that are pinned.
+  virtual int64_t pinned_bytes() const = 0;
   /// Is told what is used wrongly, from any thread. Null: nobody is.
   virtual void set_listener(std::function<void(const std::string& mistake)> listener) = 0;
 };

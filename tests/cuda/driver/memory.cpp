@@ -256,6 +256,7 @@ INFER_CU cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, size_t size, CUstre
   void* const target = reinterpret_cast<void*>(to);
   const Allocation* const memory = state.find(target, bytes);
   INFER_EXPECT(kName, memory != nullptr && !memory->pinned && memory->context == context);
+  INFER_EXPECT(kName, !state.pinned_in_part(from, bytes));
   const auto work = [&state, target, from, bytes] {
     return state.copy(kName, target, from, bytes);
   };

@@ -33,6 +33,22 @@ int64_t State::live() const {
                               registered.size());
 }
 
+int64_t State::pinned_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& [address, memory] : registered) bytes += memory.bytes;
+  return bytes;
+}
+
+bool State::pinned_in_part(const void* address, int64_t bytes) const {
+  const auto* const begin = static_cast<const std::byte*>(address);
+  return std::ranges::any_of(registered, [&](const auto& other) {
+    const auto* const from = static_cast<const std::byte*>(other.first);
+    const std::byte* const to = from + other.second.bytes;
+    const bool meets = from < begin + bytes && begin < to;
+    return meets && (begin < from || begin + bytes > to);
+  });
+}
+
 int64_t State::free_bytes(int gpu) const {
   const TestGpu& of = gpus[static_cast<size_t>(gpu)];
   int64_t used = of.used_by_others;

@@ -122,6 +122,9 @@ class State final : public DriverControl {
   std::vector<int64_t> places(bool last) const override { return failures_.places(last); }
   std::string failed() const override { return failures_.failed(); }
   int64_t live() const override;
+  int64_t pinned_bytes() const override;
+  /// Of the host's own memory: some of these bytes are pinned, but not all together.
+  bool pinned_in_part(const void* address, int64_t bytes) const;
   int64_t launches() const override { return launches_; }
   int64_t peer_copies() const override { return peer_copies_; }
   int64_t refusals() const override { return refusals_; }

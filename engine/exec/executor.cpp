@@ -568,7 +568,8 @@ Status Executor::check_images(const StepBatch& batch) const {
   if (!info().embeds && !batch.images.empty()) {
     fits = fits && batch.text_tokens.size() == batch.tokens.size();
   }
-  if (info().sight != ImageSight::causal && !batch.images.empty()) {
+  const bool of_images = info().sight != ImageSight::causal && !batch.images.empty();
+  if (of_images || (info().block && !info().block->causal)) {
     fits = fits && batch.last_seen.size() == batch.tokens.size();
   }
   if (info().parted) {

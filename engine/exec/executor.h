@@ -46,7 +46,8 @@ struct StepBatch {
   /// images (ModelInfo::takes_images), and empty if no row is of one.
   std::vector<std::vector<float>> images;
   std::vector<int32_t> text_tokens;  ///< with images: StepInput::text_tokens
-  std::vector<int32_t> last_seen;    ///< with images, if the model's rows of one see each other
+  /// With images whose rows see each other, or blocks of a draft head: the last slot of each row.
+  std::vector<int32_t> last_seen;
   /// Of towers: the lists of StepInput::output_rows beyond the first, as long as that.
   std::vector<std::vector<int32_t>> more_output_rows;
   /// By index of StepInput::adapter: the factor of each row. Only of models with adapters

@@ -96,7 +96,7 @@ def test_the_shapes_cover_the_architectures_of_the_engine(tmp_path):
     encoders = {"bert", "nomic-bert", "nomic-bert-moe", "jina-bert-v2", "jina-bert-v3", "modern-bert",
                 "eurobert", "neo-bert", "llama-embed", "gemma-embedding"}
     assert encoders <= set(supported)
-    heads = {"eagle3", "gemma4-assistant"}  # which draft for a model of another architecture
+    heads = {"eagle3", "dflash", "gemma4-assistant"}  # which draft for a model of another architecture
     assert heads <= set(supported)
     assert len(names) >= 0.8 * len(set(supported) - encoders - heads)
 

@@ -217,7 +217,7 @@ class Executor {
   Result<TensorRef> fetch(const CompiledStep& step, int32_t device, ValueId id,
                           const Bindings& bindings, std::vector<std::byte>& copy);
   void fill_rope_tables(const StepBatch& batch);
-  void fill_places(const StepBatch& batch);
+  void fill_places(const CompiledStep& step, const StepBatch& batch);
   void point_to_inputs(CompiledStep& step, const StepBatch& batch) const;
 
   /// The executor's memory on one device.
@@ -241,7 +241,7 @@ class Executor {
   std::vector<std::vector<Program*>> running_;   ///< by device: submitted and not waited for
   std::vector<RopeAngles> ropes_;                ///< by RoPE kind
   std::vector<std::vector<float>> rope_tables_;  ///< by RoPE kind, of the step
-  /// By slots of a block, where a kind of RoPE has blocks: StepInput::places of the step.
+  /// By slots of a block: StepInput::places of the step.
   std::map<int32_t, std::vector<int32_t>> places_;
   std::optional<NgramReader> ngrams_;
   LogitReader reader_;

@@ -38,6 +38,7 @@ struct SynthArch {
   bool gate_apart = false;                  ///< "attn_gate"
   bool head_gates = false;                  ///< likewise, of latent attention: for each head
   bool narrow_gates = false;                ///< gates of Kimi delta attention by two matrices
+  bool flat_decays = false;                 ///< its "ssm_a" is [heads] in place of [1, heads]
   bool gated_shared_expert = false;         ///< "ffn_gate_inp_shexp"
   bool one_part = false;                    ///< a layer is attention, Mamba-2 or experts alone
   bool plain_experts = false;               ///< without gates, with a bias for the choice
@@ -51,8 +52,9 @@ struct SynthLatent {
   int64_t nope = 0, rope = 0, value = 0;  ///< of a head
   // Of the index that chooses the tokens that queries see (DeepSeek-V3.2); 0: there is none.
   int64_t index_heads = 0, index_key = 0, index_count = 0;
-  /// With plain attention: tokens of a block, of which `index_count` are chosen for each key head.
+  /// Tokens of a block. With plain attention `index_count` blocks are chosen for each key head.
   int64_t index_block = 0;
+  int64_t streams = 0;  ///< of the residual; 0: it is one
 };
 
 /// Recurrent layers: their sizes as the keys "ssm.*" and "shortconv.*" name them.
@@ -147,6 +149,8 @@ struct SynthShape {
   // Of `pooled`.
   int64_t output_groups() const { return std::max<int64_t>(1, heads / pooled.group_heads); }
   int64_t hashed_layers() const { return std::min(pooled.hashed, layers - 1); }
+  /// Streams of the residual that are mixed; 0: it is one.
+  int64_t streams() const { return pooled.queries > 0 ? pooled.streams : latent.streams; }
   bool has_experts(int64_t layer) const { return experts > 0 && layer >= dense_layers; }
 };
 

@@ -103,6 +103,7 @@ std::span<const SynthArch> architectures() {
       {.name = "smallthinker", .eps = 1e-6f},
       {.name = "mamba2", .one_part = true},
       {.name = "kimi-linear", .narrow_gates = true},
+      {.name = "glm5-next", .narrow_gates = true, .flat_decays = true},
       {.name = "bailingmoe3", .head_gates = true, .eps = 1e-6f},
       {.name = "minimax-01"},
       {.name = "deepseek4", .eps = 1e-6f},

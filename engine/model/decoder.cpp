@@ -14,13 +14,16 @@ int32_t cache_of_layer(const ModelInfo& info, int64_t layer) {
 
 }  // namespace
 
-DecoderModel::DecoderModel(HparamReader& r, op::Rope::Style style, bool recurrent) {
+DecoderModel::DecoderModel(HparamReader& r, op::Rope::Style style, bool recurrent, bool turns) {
   params = read_decoder_params(r, recurrent);
   info_ = decoder_info(r, params);
   if (is_head()) info_.takes_hidden = params.embedding;
-  info_.ropes = {read_rope(r, params.head_dim)};
-  info_.ropes[0].factors = weight_index(r.source(), "rope_freqs.weight");
+  if (turns) {
+    info_.ropes = {read_rope(r, params.head_dim)};
+    info_.ropes[0].factors = weight_index(r.source(), "rope_freqs.weight");
+  }
   AttentionBlock block;
+  block.rotate = turns;
   block.head_dim = params.head_dim;
   block.value_dim = params.value_dim;
   const double scale = r.get_float("attention.scale", 0);  // 0: the usual one

@@ -19,8 +19,9 @@ class DecoderModel : public Model {
   /// Reads the usual keys: every layer gets the same attention, with RoPE 0 in the given style, a
   /// scale of 1/√head_dim, and experts where a layer has a router. Failures stay in the reader.
   /// `recurrent`: layers may have no key-value heads; such a layer has no attention, and nothing in
-  /// ModelInfo::kv_layers unless add_state() says so.
-  DecoderModel(HparamReader& reader, op::Rope::Style style, bool recurrent = false);
+  /// ModelInfo::kv_layers unless add_state() says so. `turns`: else the model has no RoPE.
+  DecoderModel(HparamReader& reader, op::Rope::Style style, bool recurrent = false,
+               bool turns = true);
 
   void build(ModelBuilder& m) const override;
 

@@ -13,8 +13,8 @@ int64_t first_latent(const DecoderParams& params) {
 
 }  // namespace
 
-DeltaLatentModel::DeltaLatentModel(HparamReader& r)
-    : LimitedModel(r, op::Rope::Style::interleaved, true),
+DeltaLatentModel::DeltaLatentModel(HparamReader& r, bool turns)
+    : LimitedModel(r, op::Rope::Style::interleaved, true, turns),
       latent(r, params, first_latent(params)),
       delta(r, params) {
   latent.set_caches(info_.kv_layers);

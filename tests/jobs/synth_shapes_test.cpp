@@ -77,6 +77,7 @@ const std::map<std::string, Published>& published() {
       {"xverse-7b", {7300}},
       {"mamba2-2.7b", {2703}},
       {"kimi-linear-48b-a3b", {49120}},
+      {"glm-5.3-flash", {313327}},  // 320B with a layer that predicts further tokens
       {"ling-3.0-flash", {124400}},
       {"minimax-text-01", {456000}},
       {"deepseek-v4-flash", {284300}},

@@ -24,7 +24,7 @@ from .make_newer import (bailingmoe, deci, granite_swa, jais2, laguna, maincoder
 from .make_plain import bitnet, chatglm, deepseek, exaone, minicpm, minicpm3, olmo, plain_layers
 from .make_recurrent import (bailingmoe3, falcon_h1, granitehybrid, kimi_k3, kimi_linear, lfm2,
                              mamba2_alone, minimax_01, nemotron_h, qwen35, qwen4exp)
-from .make_streams import deepseek4, dots3note, hy_v4
+from .make_streams import deepseek4, dots3note, glm5_next, hy_v4
 from .model import Model
 
 
@@ -664,6 +664,7 @@ MODELS = {
     "bailingmoe3-f32": bailingmoe3, "bailingmoe3-narrow-f32": bailingmoe3,
     "minimax-01-f32": minimax_01,
     "hy_v4-f32": hy_v4, "dots3note-f32": dots3note, "deepseek4-f32": deepseek4,
+    "glm5-next-f32": glm5_next,
     "qwen4exp-f32": qwen4exp,
 }
 
@@ -671,7 +672,7 @@ MODELS = {
 def make(name, directory):
     m = MODELS[name](name)
     stem = pathlib.Path(directory) / name
-    long = recurrent.FAMILIES | {"qwen4exp", "kimi-k3", "deepseek4"}
+    long = recurrent.FAMILIES | {"qwen4exp", "kimi-k3", "deepseek4", "glm5-next"}
     count = LONG if m.metadata["general.architecture"] in long else TOKENS
     tokens = [1] + m.rng.integers(3, VOCABULARY, count - 1).tolist()
     add_heads(m, name)

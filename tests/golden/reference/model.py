@@ -7,7 +7,7 @@ llama.cpp's converter.
 
 import numpy as np
 
-from . import deepseek4, gemma3n, gemma4, gguf, hy_v4, kimi_k3, qwen4exp, recurrent
+from . import deepseek4, gemma3n, gemma4, gguf, glm5_next, hy_v4, kimi_k3, qwen4exp, recurrent
 from .layers import (alibi_slopes, attention, choose, choose_blocks, geglu, gelu, gelu_tanh, inverse_frequencies, layer_norm, rms_norm, rotate, route,
                      sigmoid, silu, softplus, sparse_mix, swiglu, swiglu_oai, xielu, yarn_frequencies, yarn_magnitude)
 
@@ -502,7 +502,7 @@ class Model:
     def logits(self, tokens):
         """(len(tokens), vocabulary)."""
         own = {"gemma3n": gemma3n, "gemma4": gemma4, "qwen4exp": qwen4exp, "hy_v4": hy_v4, "kimi-k3": kimi_k3,
-               "deepseek4": deepseek4}
+               "deepseek4": deepseek4, "glm5-next": glm5_next}
         if self.arch in own:
             return own[self.arch].logits(self, tokens)
         if self.arch in recurrent.FAMILIES:

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from .builder import Builder
-from .make_experts import shared_experts
+from .builder import Builder, shared_experts
 from .make_recurrent import kimi_delta, latent_attention, latent_keys
 
 

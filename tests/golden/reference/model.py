@@ -139,9 +139,9 @@ class Model:
             return heads
         if self.arch == "llama4" and (layer + 1) % 4 == 0 or self.arch in ("kimi-linear", "kimi-k3", "gpt2", "starcoder"):
             return heads
-        if not self.key("attention.rope_pattern", [True] * self.layers)[layer]:
+        if not self.key("attention.rope_pattern", [True] * (layer + 1))[layer]:
             return heads
-        if self.arch == "cohere2moe" and layer < self.key("leading_dense_block_count"):
+        if self.arch == "cohere2moe" and not self.key("leading_dense_block_count") <= layer < self.layers:
             frequencies, magnitude = self.rotation(layer)
             return rotate(heads, frequencies, True, magnitude)
         windows = self.arch in ("cohere2", "cohere2moe", "exaone4", "afmoe", "exaone-moe", "muse-glimmer") and self.key("attention.sliding_window", 0)

@@ -333,9 +333,10 @@ Result<std::vector<SynthTensor>> synth_tensors(const SynthShape& s, const TypeMi
       list.block_norm("attn_sub_norm", s.heads * s.head_size());
       list.block_norm("ffn_sub_norm", s.feed_forward);
     }
-    if (arch.post_norms) list.block_norm("post_attention_norm", s.embedding);
+    if (arch.post_norms) list.block_norm(arch.post_attention_norm, s.embedding);
     if (arch.pre_norms && arch.ffn_norm != nullptr) list.block_norm(arch.ffn_norm, s.embedding);
     s.has_experts(layer) ? add_experts(s, list) : add_feed_forward(s, s.feed_forward, "", list);
+    if (arch.feed_forward_beside) add_feed_forward(s, s.feed_forward, "", list);
     if (arch.experts_beside) {
       list.block_norm("ffn_norm_exps", s.embedding);
       add_feed_forward(s, s.embedding, "", list);

@@ -17,21 +17,23 @@ namespace infer {
 /// What the files of an architecture have in common: which tensors there are and their names.
 struct SynthArch {
   enum class QkNorm : uint8_t { none, per_head, whole };
-  std::string_view name;              ///< general.architecture
-  bool fused_qkv = false;             ///< "attn_qkv" in place of three
-  bool fused_gate_up = false;         ///< "ffn_up" holds the gate's rows too
-  bool positions = false;             ///< "position_embd", of the context
-  bool embedding_norm = false;        ///< "token_embd_norm"
-  bool doubled_width = false;         ///< "feed_forward_length" is twice the width
-  bool experts_beside = false;        ///< a feed-forward of the model's width, and experts
-  bool qkv_bias = false;              ///< on attn_q, attn_k, attn_v
-  bool output_bias = false;           ///< on attn_output
-  bool expert_bias = false;           ///< on the router and the experts
-  bool sinks = false;                 ///< "attn_sinks"
-  QkNorm qk_norm = QkNorm::none;      ///< "attn_q_norm", "attn_k_norm"
-  bool pre_norms = true;              ///< "attn_norm", ffn_norm
-  bool sub_norms = false;             ///< "attn_sub_norm", "ffn_sub_norm"
-  bool post_norms = false;            ///< "post_attention_norm", "post_ffw_norm"
+  std::string_view name;             ///< general.architecture
+  bool fused_qkv = false;            ///< "attn_qkv" in place of three
+  bool fused_gate_up = false;        ///< "ffn_up" holds the gate's rows too
+  bool positions = false;            ///< "position_embd", of the context
+  bool embedding_norm = false;       ///< "token_embd_norm"
+  bool doubled_width = false;        ///< "feed_forward_length" is twice the width
+  bool experts_beside = false;       ///< a feed-forward of the model's width, and experts
+  bool feed_forward_beside = false;  ///< experts, and a feed-forward of its own width
+  bool qkv_bias = false;             ///< on attn_q, attn_k, attn_v
+  bool output_bias = false;          ///< on attn_output
+  bool expert_bias = false;          ///< on the router and the experts
+  bool sinks = false;                ///< "attn_sinks"
+  QkNorm qk_norm = QkNorm::none;     ///< "attn_q_norm", "attn_k_norm"
+  bool pre_norms = true;             ///< "attn_norm", ffn_norm
+  bool sub_norms = false;            ///< "attn_sub_norm", "ffn_sub_norm"
+  bool post_norms = false;           ///< post_attention_norm, "post_ffw_norm"
+  const char* post_attention_norm = "post_attention_norm";
   const char* ffn_norm = "ffn_norm";  ///< name of the norm before the feed-forward part; null: none
   const char* output_norm = "output_norm";  ///< "": none
   bool gated_attention = false;             ///< "attn_q" has a gate of every head too

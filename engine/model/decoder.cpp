@@ -187,7 +187,7 @@ ValueId DecoderModel::add_layer(ModelBuilder& m, ValueId x, int64_t layer, bool 
         h == kNoValue ? residual
         : normed_residual
             ? m.add(h, before, residual_scale)
-            : m.add(residual, post_norm(m, h, layer, "post_attention_norm"), residual_scale);
+            : m.add(residual, post_norm(m, h, layer, post_attention_name), residual_scale);
     if (!feeds) return sum;
     m.layer_input = residual;
     m.g.set_unit({UnitKind::feed_forward, static_cast<int32_t>(layer)});
@@ -195,7 +195,7 @@ ValueId DecoderModel::add_layer(ModelBuilder& m, ValueId x, int64_t layer, bool 
     const ValueId taken = h;
     h = feed_forward(m, h, layer);
     if (normed_residual) return m.add(h, taken, residual_scale);
-    return m.add(sum, post_norm(m, h, layer, "post_ffw_norm"), residual_scale);
+    return m.add(sum, post_norm(m, h, layer, post_ffn_name), residual_scale);
   };
   if (!last) return after_attention(x, normed, mixed);
   if (rest != nullptr) *rest = after_attention(x, normed, mixed);

@@ -70,6 +70,7 @@ const std::map<std::string, Published>& published() {
       {"codeshell-7b", {7974}},
       {"qwen-7b", {7721}},
       {"arctic-480b", {478600}},
+      {"grok-2", {269515}},
       {"dots.llm1", {142774}},
       {"glm-5", {744000}},
       {"smallthinker-21b-a3b", {21507}},

@@ -14,17 +14,25 @@ namespace {
 
 constexpr int64_t kMaxWidth = int64_t{1} << 20;
 
-Result<std::unique_ptr<Model>> create(const WeightSource& source) {
-  HparamReader r(source);
+Result<std::unique_ptr<Model>> read(HparamReader r) {
   auto model = std::make_unique<DeltaLatentModel>(r);
   model->latent.gate = AttentionBlock::Gate::of_heads;
   model->read_limits(r);
   if (!r.get_bool("kda.safe_gate", true) || model->delta.bound == 0) {
     r.set_error(error(StatusCode::unsupported,
                       "{}: expected decays with a bound (kda.safe_gate, kda.gate_lower_bound)",
-                      source.metadata().source()));
+                      r.metadata().source()));
   }
   return DecoderModel::finish(std::move(model), r);
+}
+
+Result<std::unique_ptr<Model>> create(const WeightSource& source) {
+  return read(HparamReader(source));
+}
+
+/// The layer that predicts further tokens has latent attention.
+Result<std::unique_ptr<Model>> create_head(const WeightSource& source, int64_t which) {
+  return read(HparamReader(source, HparamReader::Part::head, which));
 }
 
 /// The last of every layer_group_size layers has latent attention.
@@ -51,13 +59,15 @@ void map(CheckpointMap& m) {
   const std::string gate =
       m.config.get_string("gated_attention_proj_granularity_type", "head_wise");
   m.config.require(gate == "head_wise", "this gated_attention_proj_granularity_type");
+  std::vector<bool> delta = delta_layers(m);
+  m.add_deepseek_heads();
+  delta.resize(static_cast<size_t>(m.layer_count()), false);
   for (int64_t i = 0; i < m.layer_count(); ++i) {
     m.tensors.also_named(layer_name(i, "attention."), layer_name(i, "self_attn."));
     m.tensors.also_named(layer_name(i, "mlp.gate.expert_bias"),
                          layer_name(i, "mlp.gate.e_score_correction_bias"));
   }
   m.ends();
-  const std::vector<bool> delta = delta_layers(m);
   for (int64_t i = 0; i < m.layer_count(); ++i) {
     const bool full = i < std::ssize(delta) && !delta[static_cast<size_t>(i)];
     m.tensors.copy(layer_name(i, "self_attn.g_proj.weight"),
@@ -65,6 +75,7 @@ void map(CheckpointMap& m) {
   }
   m.layers({{"input_layernorm", "attn_norm"},
             {"post_attention_layernorm", "ffn_norm"},
+            {"final_layernorm", "layer_output_norm"},
             {"self_attn.dense", "attn_output"},
             {"self_attn.f_proj", "ssm_f_a"}});
   map_latent(m);
@@ -96,7 +107,7 @@ const ArchDef& bailingmoe3_arch() {
   static constexpr const char* kNames[] = {"bailingmoe3"};
   static constexpr const char* kCheckpoints[] = {"BailingMoeV3ForCausalLM",
                                                  "BailingHybridForCausalLM"};
-  static const ArchDef def{kNames, create, kCheckpoints, map};
+  static const ArchDef def{kNames, create, kCheckpoints, map, create_head};
   return def;
 }
 

@@ -21,7 +21,11 @@ class Cohere2Moe final : public DecoderModel {
     if (layer_norms) params.eps = r.epsilon("attention.layer_norm_epsilon");
     parallel = true;
     logit_scale = static_cast<float>(r.get_float("logit_scale", 1.0));
-    set_windows_with_rope(r, kPeriod);
+    if (is_head()) {
+      read_head_window(r);
+    } else {
+      set_windows_with_rope(r, kPeriod);
+    }
     const int64_t dense = r.get_int("leading_dense_block_count", 0, 0, params.layers);
     for (AttentionBlock& block : attention) block.rotate = block.rotate || block.layer < dense;
     experts.route = read_route(r, params, 2, false);
@@ -32,10 +36,26 @@ class Cohere2Moe final : public DecoderModel {
     const bool shared = m.has(block_name(layer, "ffn_up_shexp.weight"));
     return shared ? m.g.add(op::Scale{0.5f}, {sum}) : sum;
   }
+
+ private:
+  /// A layer that predicts further tokens has RoPE in any case. It has a window if the file says
+  /// so, which may say nothing of it.
+  void read_head_window(HparamReader& r) {
+    const std::vector<bool> sliding = r.sliding_layers(params.first_layer, kPeriod);
+    const auto layer = static_cast<size_t>(params.first_layer);
+    if (layer >= sliding.size() || !sliding[layer]) return;
+    set_window(params.first_layer,
+               static_cast<int32_t>(r.need_int("attention.sliding_window", 1, INT32_MAX)));
+  }
 };
 
 Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   HparamReader r(source);
+  return DecoderModel::finish(std::make_unique<Cohere2Moe>(r), r);
+}
+
+Result<std::unique_ptr<Model>> create_head(const WeightSource& source, int64_t which) {
+  HparamReader r(source, HparamReader::Part::head, which);
   return DecoderModel::finish(std::make_unique<Cohere2Moe>(r), r);
 }
 
@@ -111,16 +131,16 @@ void map(CheckpointMap& m) {
   m.keys.set_float("logit_scale", m.config.get_float("logit_scale", 0.0625));
   const int64_t dense = dense_layers(m);
   map_windows(m, dense);
+  m.add_deepseek_heads();
   m.ends();
   m.layers({{"input_layernorm", "attn_norm"}});
   m.attention();
   m.feed_forward();
   map_experts(m, dense);
-  // Layers that predict further tokens are not converted.
-  const int64_t further = m.config.get_int("num_nextn_predict_layers", 0, 0, 64);
-  for (int64_t i = 0; i < further; ++i) {
-    m.tensors.ignore_prefix(layer_name(m.layer_count() + i, ""));
-  }
+  // Layers that predict further tokens, but without the tensors of such, or too many.
+  const int64_t all = m.config.get_int("num_hidden_layers", 0, 0, 1024) +
+                      m.config.get_int("num_nextn_predict_layers", 0, 0, 64);
+  for (int64_t i = m.layer_count(); i < all; ++i) m.tensors.ignore_prefix(layer_name(i, ""));
 }
 
 }  // namespace
@@ -128,7 +148,7 @@ void map(CheckpointMap& m) {
 const ArchDef& cohere2moe_arch() {
   static constexpr const char* kNames[] = {"cohere2moe"};
   static constexpr const char* kCheckpoints[] = {"Cohere2MoeForCausalLM"};
-  static const ArchDef def{kNames, create, kCheckpoints, map};
+  static const ArchDef def{kNames, create, kCheckpoints, map, create_head};
   return def;
 }
 

@@ -205,7 +205,9 @@ void map(CheckpointMap& m) {
     map_deepseek_experts(m, family.routing);
   }
   if (family.index_heads > 0) {
-    map_slot_index(m, family.index_heads, with_index(m.config, m.layer_count()));
+    std::vector<bool> has = with_index(m.config, m.own_layer_count());
+    has.resize(static_cast<size_t>(m.layer_count()), true);
+    map_slot_index(m, family.index_heads, has);
   }
   if (const double beta = m.config.get_float(section + "llama_4_scaling_beta", 0.0); beta != 0) {
     m.keys.set_float("attention.temperature_scale", beta);

@@ -14,6 +14,8 @@
 #include "engine/model/checkpoint.h"
 #include "engine/model/checkpoint_experts.h"
 #include "engine/model/limited_decoder.h"
+#include "engine/model/slot_index.h"
+#include "engine/model/streams.h"
 
 namespace infer {
 namespace {
@@ -22,7 +24,6 @@ constexpr int64_t kMaxWidth = int64_t{1} << 20;
 constexpr int64_t kMostHeads = 4096;
 constexpr int64_t kMostBlock = 4096;
 constexpr int64_t kMostChosen = 1 << 16;
-constexpr int64_t kMostIterations = 1000;
 constexpr auto kStyle = op::Rope::Style::interleaved;
 
 /// What a layer attends to beside the last tokens.
@@ -41,14 +42,9 @@ class Deepseek4 final : public LimitedModel {
         rank_(r.need_int("attention.q_lora_rank", 1, kMaxWidth)),
         window_(static_cast<int32_t>(r.need_int("attention.sliding_window", 1, INT32_MAX))),
         groups_(r.need_int("attention.output_group_count", 1, params.heads)),
-        output_rank_(r.need_int("attention.output_lora_rank", 1, kMaxWidth)) {
+        output_rank_(r.need_int("attention.output_lora_rank", 1, kMaxWidth)),
+        streams_(r, params) {
     info_.image_layers = 0;
-    gates_.streams = static_cast<int32_t>(
-        r.need_int("hyper_connection.count", 2,
-                   std::clamp<int64_t>(params.embedding, 2, op::StreamGates::kMostStreams)));
-    gates_.iterations = static_cast<int32_t>(
-        r.need_int("hyper_connection.sinkhorn_iterations", 1, kMostIterations));
-    gates_.eps = static_cast<float>(r.get_float("hyper_connection.epsilon", 1e-6));
     experts.route = read_route(r, params, 4, true);
     experts.shared_width = r.get_int("expert_shared_count", 0, 0, 1024) * experts.width;
     experts.limits_gate = true;
@@ -59,27 +55,23 @@ class Deepseek4 final : public LimitedModel {
   }
 
   void build(ModelBuilder& m) const override {
-    ValueId x = m.embed_tokens();
-    // A number for each stream: zero times something, held at 1.
-    const ValueId ones = m.g.add(op::Scale{0.0f, 1.0f, 1.0f}, {m.g.slice(x, 0, gates_.streams)});
-    x = m.g.add(op::MoeSpread{}, {x, ones});  // [embedding, streams, rows]
+    ValueId x = streams_.spread(m, m.embed_tokens());
     for (int64_t layer = 0; layer < params.layers; ++layer) {
       m.g.set_unit({UnitKind::attention, static_cast<int32_t>(layer)});
-      Part part = take(m, x, block_name(layer, "hc_attn"));
+      Streams::Part part = streams_.take(m, x, block_name(layer, "hc_attn"));
       ValueId h = m.rms_norm(part.taken, block_name(layer, "attn_norm.weight"), params.eps);
       h = attend(m, h, layer);
       if (layer + 1 == params.layers) {  // from here on only the rows whose logits are wanted
         for (ValueId* value : {&x, &h, &part.shares, &part.mix}) *value = m.select_outputs(*value);
       }
-      x = m.g.add(op::MixStreams{}, {x, part.mix, h, part.shares});
+      x = streams_.give(m, x, h, part);
       m.g.set_unit({UnitKind::feed_forward, static_cast<int32_t>(layer)});
-      part = take(m, x, block_name(layer, "hc_ffn"));
+      part = streams_.take(m, x, block_name(layer, "hc_ffn"));
       h = m.rms_norm(part.taken, block_name(layer, "ffn_norm.weight"), params.eps);
-      h = feed_forward(m, h, layer);
-      x = m.g.add(op::MixStreams{}, {x, part.mix, h, part.shares});
+      x = streams_.give(m, x, feed_forward(m, h, layer), part);
     }
     m.g.set_unit({UnitKind::output, -1});
-    x = m.rms_norm(take(m, x, "output_hc", false).taken, "output_norm.weight", params.eps);
+    x = m.rms_norm(streams_.take(m, x, "output_hc", false).taken, "output_norm.weight", params.eps);
     m.g.output(m.output_logits(x), "logits");
   }
 
@@ -244,14 +236,10 @@ class Deepseek4 final : public LimitedModel {
     const Blocks& blocks = blocks_[static_cast<size_t>(layer)];
     const int64_t width = blocks.indexed ? 2 * dim : dim;
     const ValueId value = m.linear(x, name("kv"), width);
-    const ValueId table = m.weight(name("ape.weight"), {width, blocks.block});
-    const ValueId bias = m.g.add(op::Embed{}, {m.g.input(StepInput::places, blocks.block), table});
-    const ValueId gate = m.add(bias, m.linear(x, name("gate"), width));
-    ValueId mean =
-        m.g.add(op::BlockPool{states[static_cast<size_t>(layer)], blocks.block, blocks.indexed, at},
-                {value, gate, m.g.input(StepInput::slots), m.g.input(StepInput::sequences)});
-    mean = m.rms_norm(mean, name("norm.weight"), params.eps);
-    return turned(m, mean, blocks.rope);
+    const ValueId mean =
+        pool_blocks(m, value, m.linear(x, name("gate"), width), name("ape.weight"),
+                    {states[static_cast<size_t>(layer)], blocks.block, blocks.indexed, at});
+    return turned(m, m.rms_norm(mean, name("norm.weight"), params.eps), blocks.rope);
   }
 
   /// The blocks that a layer's queries see; kNoValue: all. What the scores are scaled with changes
@@ -267,31 +255,6 @@ class Deepseek4 final : public LimitedModel {
     const ValueId weights = m.linear(x, block_name(layer, "indexer.proj"), index_.heads);
     return m.select_slots(turned(m, q, kBlockRope), k, weights,
                           {blocks.index, index_.count * blocks.block, blocks.block, true});
-  }
-
-  /// What a part takes of x [embedding, streams, rows], what each stream gets of what it makes, and
-  /// how the streams are mixed.
-  struct Part {
-    ValueId taken = kNoValue;
-    ValueId shares = kNoValue;
-    ValueId mix = kNoValue;
-  };
-  /// `gives`: not behind the last layer.
-  Part take(ModelBuilder& m, ValueId x, const std::string& name, bool gives = true) const {
-    GraphBuilder& g = m.g;
-    op::StreamGates gates = gates_;
-    if (!gives) gates.iterations = 0;
-    const int64_t n = gates.streams;
-    const int64_t elements = gives ? n * (n + 2) : n;
-    const ValueId normed = g.add(op::RmsNorm{params.eps}, {g.merge_heads(x), kNoValue});
-    const ValueId y = m.linear(normed, name + "_fn", elements);
-    const ValueId scale = m.weight(name + "_scale.weight", {gives ? 3 : 1});
-    const ValueId base = m.weight(name + "_base.weight", {elements});
-    const std::vector<ValueId> made = g.add_all(gates, {y, scale, base});
-    if (made.empty()) return {};
-    const ValueId taken = g.add(op::MoeCombine{}, {x, made[0]});
-    if (!gives || made.size() < 3) return {taken};
-    return {taken, made[1], made[2]};
   }
 
   struct Index {
@@ -311,7 +274,7 @@ class Deepseek4 final : public LimitedModel {
   int32_t window_;
   int64_t groups_;  ///< of heads, for the output
   int64_t output_rank_;
-  op::StreamGates gates_;
+  Streams streams_;
   Index index_;
   std::vector<Blocks> blocks_;  ///< by layer
 };
@@ -468,25 +431,6 @@ void map_attention(CheckpointMap& m) {
   }
 }
 
-void map_streams(CheckpointMap& m) {
-  m.keys.set_int("hyper_connection.count",
-                 m.config.get_int("hc_mult", 4, 2, op::StreamGates::kMostStreams));
-  m.keys.set_int("hyper_connection.sinkhorn_iterations",
-                 m.config.get_int("hc_sinkhorn_iters", 20, 1, kMostIterations));
-  m.keys.set_float("hyper_connection.epsilon", m.config.get_float("hc_eps", 1e-6));
-  for (const std::string part : {"_fn", "_base", "_scale"}) {
-    for (int64_t i = 0; i < m.layer_count(); ++i) {
-      for (const std::string which : {"hc_attn", "hc_ffn"}) {
-        m.tensors.copy(layer_name(i, which + part),
-                       block_name(i, (which + part + ".weight").c_str()));
-      }
-    }
-    for (const std::string from : {"hc_head", "hc_head.hc"}) {
-      m.tensors.copy(from + part, "output_hc" + part + ".weight");
-    }
-  }
-}
-
 void map(CheckpointMap& m) {
   m.tensors.also_named("embed.", "embed_tokens.");
   m.tensors.also_named("head.", "lm_head.");
@@ -502,6 +446,11 @@ void map(CheckpointMap& m) {
   m.ends();
   map_attention(m);
   map_streams(m);
+  for (const std::string part : {"_fn", "_base", "_scale"}) {
+    for (const std::string from : {"hc_head", "hc_head.hc"}) {
+      m.tensors.copy(from + part, "output_hc" + part + ".weight");
+    }
+  }
   map_experts(m);
   m.tensors.ignore_prefix("mtp.");
 }

@@ -7,12 +7,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "engine/core/file.h"
 #include "engine/model/blocks.h"
 #include "engine/model/checkpoint.h"
-#include "engine/model/draft_source.h"
+#include "engine/model/draft_vocabulary.h"
 #include "engine/model/hparams.h"
 
 namespace infer {
@@ -37,8 +36,10 @@ class Eagle3 final : public Model {
     norm_first_ = r.get_bool("norm_before_fc", false);
     norm_residual_ = r.get_bool("norm_before_residual", false);
     read_layers(r, main, layers);
-    read_table(r, main);
-    read_vocabulary(r, main);
+    vocabulary_ = read_draft_vocabulary(r, main, params_.embedding);
+    main_vocabulary_ = main.vocabulary;
+    info_.vocabulary = vocabulary_.rows;
+    info_.token_ids = vocabulary_.ids;
   }
 
   void build(ModelBuilder& m) const override {
@@ -47,7 +48,7 @@ class Eagle3 final : public Model {
       return m.rms_norm(x, std::string(name) + ".weight", params_.eps);
     };
     m.g.set_unit({UnitKind::embedding, -1});
-    const ValueId table = m.weight(table_, {width, main_vocabulary_});
+    const ValueId table = m.weight(vocabulary_.table, {width, main_vocabulary_});
     ValueId token = m.g.add(op::Embed{}, {m.g.input(StepInput::tokens), table});
     m.g.set_unit({UnitKind::attention, 0});
     ValueId features = m.g.input(StepInput::hidden, 0, info_.takes_hidden);
@@ -72,7 +73,7 @@ class Eagle3 final : public Model {
     m.g.output(x, "hidden");
     x = norm(x, "output_norm");
     m.g.set_unit({UnitKind::output, -1});
-    m.g.output(m.linear(x, output_, info_.vocabulary), "logits");
+    m.g.output(m.linear(x, vocabulary_.output, info_.vocabulary), "logits");
   }
 
  private:
@@ -93,84 +94,11 @@ class Eagle3 final : public Model {
     if (r.has("target_layers")) layers = r.per_layer("target_layers", kLayers, 0, 0, main.layers);
   }
 
-  /// The table of tokens: its own, or that of the main model.
-  void read_table(HparamReader& r, const ModelInfo& main) {
-    main_vocabulary_ = main.vocabulary;
-    const Weight* own = r.source().find("token_embd.weight");
-    table_ = own != nullptr ? own->name : kMainPrefix + std::string("token_embd.weight");
-    if (own == nullptr && params_.embedding != main.embedding) {
-      r.set_error(bad(r, fmt::format("tensor 'token_embd.weight' is missing, and the embeddings of "
-                                     "the model have {} elements in place of {}",
-                                     main.embedding, params_.embedding)));
-    } else if (own != nullptr && own->desc.shape[1] != main.vocabulary) {
-      r.set_error(bad(r, fmt::format("tensor 'token_embd.weight': expected rows for the {} tokens "
-                                     "of the model, found {}",
-                                     main.vocabulary, own->desc.shape[1])));
-    }
-  }
-
-  /// The output, its own or that of the main model, and whose tokens its rows are.
-  void read_vocabulary(HparamReader& r, const ModelInfo& main) {
-    const WeightSource& source = r.source();
-    const Weight* own = source.find("output.weight");
-    const Weight* ids = source.find("d2t");
-    const std::string of_main = kMainPrefix + std::string("output");
-    const bool tied = source.find(of_main + ".weight") == nullptr;
-    output_ = own != nullptr ? "output" : tied ? kMainPrefix + std::string("token_embd") : of_main;
-    info_.vocabulary = own != nullptr ? own->desc.shape[1] : main.vocabulary;
-    if (own == nullptr && (ids != nullptr || params_.embedding != main.embedding)) {
-      r.set_error(bad(r, "tensor 'output.weight' is missing, and that of the model does not fit"));
-    } else if (ids != nullptr) {
-      Result<std::vector<int32_t>> read = read_ids(source, *ids, main.vocabulary);
-      if (!read) return r.set_error(std::move(read).error());
-      info_.token_ids = std::move(*read);
-    } else if (info_.vocabulary != main.vocabulary) {
-      r.set_error(bad(r, fmt::format("tensor 'output.weight': expected rows for the {} tokens of "
-                                     "the model, or a tensor 'd2t', found {} rows",
-                                     main.vocabulary, info_.vocabulary)));
-    }
-  }
-
-  Result<std::vector<int32_t>> read_ids(const WeightSource& source, const Weight& weight,
-                                        int64_t most) const {
-    // F32 is what a Hugging Face directory becomes.
-    const DType type = weight.desc.type;
-    if ((type != DType::i64 && type != DType::f32) || weight.desc.elements() != info_.vocabulary) {
-      return fail(StatusCode::bad_file, "{}: tensor 'd2t': expected I64 [{}], found {}",
-                  source.metadata().source(), info_.vocabulary, to_string(weight.desc));
-    }
-    const auto size = static_cast<size_t>(info_.vocabulary);
-    std::vector<std::byte> bytes(static_cast<size_t>(weight.desc.extent_bytes()));
-    INFER_CHECK_R(source.read(weight.place, 0, bytes));
-    std::vector<int32_t> ids;
-    ids.reserve(size);
-    for (size_t i = 0; i < size; ++i) {
-      double id = 0;
-      if (type == DType::i64) {
-        int64_t stored = 0;
-        std::memcpy(&stored, bytes.data() + i * sizeof(stored), sizeof(stored));
-        id = static_cast<double>(stored);
-      } else {
-        float stored = 0;
-        std::memcpy(&stored, bytes.data() + i * sizeof(stored), sizeof(stored));
-        id = static_cast<double>(stored);
-      }
-      if (!(id >= 0 && id < static_cast<double>(most)) || id != std::floor(id)) {
-        return fail(StatusCode::bad_file,
-                    "{}: tensor 'd2t': expected tokens of the model, 0 to {}, found {}",
-                    source.metadata().source(), most - 1, id);
-      }
-      ids.push_back(static_cast<int32_t>(id));
-    }
-    return ids;
-  }
-
   DecoderParams params_;
   bool norm_first_ = false;     ///< a norm of the main model's states before "fc"
   bool norm_residual_ = false;  ///< the sum begins with the normed features
   int64_t main_vocabulary_ = 0;
-  std::string table_;   ///< name of the table of tokens
-  std::string output_;  ///< name of the output, without ".weight"
+  DraftVocabulary vocabulary_;
 };
 
 Result<std::unique_ptr<Model>> draft(const WeightSource& source, const ModelInfo& main,

@@ -38,7 +38,7 @@ bool is_of_use(std::string_view path) {
   for (const std::string_view ending : {".gguf", ".GGUF", ".safetensors", ".json", ".jinja"}) {
     if (path.ends_with(ending)) return true;
   }
-  return path == "tokenizer.model";
+  return path == "tokenizer.model" || path == "tokenizer.jsonl";
 }
 
 Status wrong(const std::string& repository, const std::string& expected) {

@@ -175,9 +175,10 @@ bool is_of_module(std::string_view path) {
 }
 
 Result<Chosen> choose_folder(const ModelName& wanted, const std::vector<HubFile>& files) {
-  constexpr std::array<std::string_view, 13> kBeside = {"config.json",
+  constexpr std::array<std::string_view, 14> kBeside = {"config.json",
                                                         "tokenizer.json",
                                                         "tokenizer.model",
+                                                        "tokenizer.jsonl",
                                                         "added_tokens.json",
                                                         "tokenizer_config.json",
                                                         "generation_config.json",
@@ -207,7 +208,8 @@ Result<Chosen> choose_folder(const ModelName& wanted, const std::vector<HubFile>
     const bool shard = part && part->name == "model";
     if (single ? file.path == "model.safetensors" : !sharded || shard) weights.push_back(file);
   }
-  const bool has_tokenizer = has("tokenizer.json") || has("tokenizer.model");
+  const bool has_tokenizer =
+      has("tokenizer.json") || has("tokenizer.model") || has("tokenizer.jsonl");
   if (weights.empty() || !has("config.json") || !has_tokenizer) {
     return tl::unexpected(not_found(fmt::format(
         "{}: has no GGUF file, and lacks config.json, tokenizer.json (or tokenizer.model) or the "

@@ -498,12 +498,13 @@ void Executor::fill_rope_tables(const StepBatch& batch) {
   }
 }
 
-void Executor::fill_places(const StepBatch& batch) {
-  for (const RopeSpec& rope : info().ropes) {
-    if (rope.block == 1) continue;
-    std::vector<int32_t>& places = places_[rope.block];
+void Executor::fill_places(const CompiledStep& step, const StepBatch& batch) {
+  for (const ValueId id : step.inputs) {
+    const Value& value = step.graph->value(id);
+    if (value.input != StepInput::places) continue;
+    std::vector<int32_t>& places = places_[value.index];
     places = batch.slots;
-    for (int32_t& place : places) place %= rope.block;
+    for (int32_t& place : places) place %= value.index;
   }
 }
 
@@ -568,7 +569,8 @@ Status Executor::check_images(const StepBatch& batch) const {
   if (!info().embeds && !batch.images.empty()) {
     fits = fits && batch.text_tokens.size() == batch.tokens.size();
   }
-  if (info().sight != ImageSight::causal && !batch.images.empty()) {
+  const bool of_images = info().sight != ImageSight::causal && !batch.images.empty();
+  if (of_images || (info().block && !info().block->causal)) {
     fits = fits && batch.last_seen.size() == batch.tokens.size();
   }
   if (info().parted) {
@@ -615,7 +617,7 @@ Result<std::span<const float>> Executor::run(const StepBatch& batch, StepRecorde
                                                 roles_of(batch),
                                                 {!batch.images.empty(), !batch.adapters.empty()}}));
   fill_rope_tables(batch);
-  fill_places(batch);
+  fill_places(*step, batch);
   if (ngrams_) INFER_CHECK_R(ngrams_->read(batch, threads()));
   point_to_inputs(*step, batch);
   if (recorder != nullptr) {

@@ -46,7 +46,8 @@ struct StepBatch {
   /// images (ModelInfo::takes_images), and empty if no row is of one.
   std::vector<std::vector<float>> images;
   std::vector<int32_t> text_tokens;  ///< with images: StepInput::text_tokens
-  std::vector<int32_t> last_seen;    ///< with images, if the model's rows of one see each other
+  /// With images whose rows see each other, or blocks of a draft head: the last slot of each row.
+  std::vector<int32_t> last_seen;
   /// Of towers: the lists of StepInput::output_rows beyond the first, as long as that.
   std::vector<std::vector<int32_t>> more_output_rows;
   /// By index of StepInput::adapter: the factor of each row. Only of models with adapters
@@ -216,7 +217,7 @@ class Executor {
   Result<TensorRef> fetch(const CompiledStep& step, int32_t device, ValueId id,
                           const Bindings& bindings, std::vector<std::byte>& copy);
   void fill_rope_tables(const StepBatch& batch);
-  void fill_places(const StepBatch& batch);
+  void fill_places(const CompiledStep& step, const StepBatch& batch);
   void point_to_inputs(CompiledStep& step, const StepBatch& batch) const;
 
   /// The executor's memory on one device.
@@ -240,7 +241,7 @@ class Executor {
   std::vector<std::vector<Program*>> running_;   ///< by device: submitted and not waited for
   std::vector<RopeAngles> ropes_;                ///< by RoPE kind
   std::vector<std::vector<float>> rope_tables_;  ///< by RoPE kind, of the step
-  /// By slots of a block, where a kind of RoPE has blocks: StepInput::places of the step.
+  /// By slots of a block: StepInput::places of the step.
   std::map<int32_t, std::vector<int32_t>> places_;
   std::optional<NgramReader> ngrams_;
   LogitReader reader_;

@@ -34,8 +34,8 @@ enum class StepInput : uint8_t {
   text_begins,
   text_ends,    ///< i32 [1, 1, rows] one past the last row of the row's text
   token_types,  ///< i32 [1, 1, rows] 0, or 1 in the second of two texts that are given together
-  last_seen,    ///< i32 [1, 1, rows] the last slot that a row sees, of images whose rows see each
-                ///< other
+  last_seen,    ///< i32 [1, 1, rows] the last slot that a row sees, of images or blocks whose rows
+                ///< see each other
   rope_table,   ///< f32 [2, pairs, rows]; `index` selects one of the model's RoPE kinds
   image,        ///< f32 [width, 1, rows] what images give to rows; 0 for the others;
                 ///< ModelInfo::takes_images

@@ -137,6 +137,9 @@ void add_latent_attention(const SynthShape& s, TensorList& list) {
   list.block_norm("indexer.k_norm", a.index_key);
   list.block_bias("indexer.k_norm", a.index_key);
   list.block("indexer.proj", s.embedding, a.index_heads);
+  if (a.index_block == 0) return;
+  list.block("indexer_compressor_gate", s.embedding, a.index_key);
+  list.block_f32("indexer_compressor_ape", a.index_key, a.index_block);
 }
 
 /// Keys of blocks, of the attention or of its index.
@@ -172,7 +175,7 @@ void add_pooled_attention(const SynthShape& s, int64_t layer, TensorList& list) 
 
 /// How the streams meet the parts of a layer.
 void add_streams(const SynthShape& s, TensorList& list) {
-  const int64_t n = s.pooled.streams;
+  const int64_t n = s.streams();
   for (const std::string part : {"hc_attn_", "hc_ffn_"}) {
     list.block_f32(part + "fn", n * s.embedding, n * (n + 2));
     list.block_norm(part + "base", n * (n + 2));
@@ -236,7 +239,8 @@ void add_kimi_delta(const SynthShape& s, TensorList& list) {
     if (narrow) list.block(name + "_b", head, width);
   }
   list.block("ssm_beta", s.embedding, s.heads);
-  list.block_decays("ssm_a", 1, s.heads);
+  const bool flat = s.architecture().flat_decays;
+  list.block_decays("ssm_a", flat ? s.heads : 1, flat ? 1 : s.heads);
   list.block_bias("ssm_dt", width);
   list.block_norm("ssm_norm", head);
   list.block("attn_output", width, s.embedding);
@@ -329,17 +333,18 @@ Result<std::vector<SynthTensor>> synth_tensors(const SynthShape& s, const TypeMi
       list.block_norm("attn_sub_norm", s.heads * s.head_size());
       list.block_norm("ffn_sub_norm", s.feed_forward);
     }
-    if (arch.post_norms) list.block_norm("post_attention_norm", s.embedding);
+    if (arch.post_norms) list.block_norm(arch.post_attention_norm, s.embedding);
     if (arch.pre_norms && arch.ffn_norm != nullptr) list.block_norm(arch.ffn_norm, s.embedding);
     s.has_experts(layer) ? add_experts(s, list) : add_feed_forward(s, s.feed_forward, "", list);
+    if (arch.feed_forward_beside) add_feed_forward(s, s.feed_forward, "", list);
     if (arch.experts_beside) {
       list.block_norm("ffn_norm_exps", s.embedding);
       add_feed_forward(s, s.embedding, "", list);
     }
     if (arch.post_norms) list.block_norm("post_ffw_norm", s.embedding);
     if (s.window.token > 0) add_token_part(s, list);
+    if (s.streams() > 0) add_streams(s, list);
     if (s.pooled.queries == 0) continue;
-    add_streams(s, list);
     if (layer < s.hashed_layers()) {
       list.block_table("ffn_gate_tid2eid", s.experts_used, s.tokens);
     }
@@ -447,7 +452,9 @@ void add_shape_metadata(const SynthShape& s, const TypeMix& types, Metadata& met
       number("attention.indexer.head_count", a.index_heads);
       number("attention.indexer.key_length", a.index_key);
       number("attention.indexer.top_k", a.index_count);
+      if (a.index_block > 0) number("attention.indexer.kpool", a.index_block);
     }
+    if (a.streams > 0) number("hyper_connection.count", a.streams);
   } else if (s.head_dim != 0) {
     number("attention.key_length", s.head_dim);
     number("attention.value_length", s.head_dim);
@@ -468,7 +475,7 @@ void add_shape_metadata(const SynthShape& s, const TypeMix& types, Metadata& met
     number("hyper_connection.count", p.streams);
     number("hash_layer_count", s.hashed_layers());
   }
-  if (const SynthLatent& a = s.latent; a.index_block > 0) {
+  if (const SynthLatent& a = s.latent; a.index_block > 0 && a.latent == 0) {
     number("attention.indexer.head_count", s.kv_heads);
     number("attention.indexer.key_length", a.index_key);
     number("attention.indexer.top_k", a.index_count);

@@ -19,7 +19,7 @@ Status check(const SynthShape& s, int64_t min_tokens) {
                  s.name);
   }
   if ((s.head_dim == 0 && s.embedding % s.heads != 0) || s.head_size() % 2 != 0 ||
-      s.rope_size() < 2 || s.heads % s.kv_heads != 0) {
+      (s.rope_size() < 2 && s.latent.latent == 0) || s.heads % s.kv_heads != 0) {
     return error(StatusCode::invalid_argument,
                  "shape '{}': heads must divide the embedding into even parts and be a multiple "
                  "of the key-value heads",

@@ -17,27 +17,30 @@ namespace infer {
 /// What the files of an architecture have in common: which tensors there are and their names.
 struct SynthArch {
   enum class QkNorm : uint8_t { none, per_head, whole };
-  std::string_view name;              ///< general.architecture
-  bool fused_qkv = false;             ///< "attn_qkv" in place of three
-  bool fused_gate_up = false;         ///< "ffn_up" holds the gate's rows too
-  bool positions = false;             ///< "position_embd", of the context
-  bool embedding_norm = false;        ///< "token_embd_norm"
-  bool doubled_width = false;         ///< "feed_forward_length" is twice the width
-  bool experts_beside = false;        ///< a feed-forward of the model's width, and experts
-  bool qkv_bias = false;              ///< on attn_q, attn_k, attn_v
-  bool output_bias = false;           ///< on attn_output
-  bool expert_bias = false;           ///< on the router and the experts
-  bool sinks = false;                 ///< "attn_sinks"
-  QkNorm qk_norm = QkNorm::none;      ///< "attn_q_norm", "attn_k_norm"
-  bool pre_norms = true;              ///< "attn_norm", ffn_norm
-  bool sub_norms = false;             ///< "attn_sub_norm", "ffn_sub_norm"
-  bool post_norms = false;            ///< "post_attention_norm", "post_ffw_norm"
+  std::string_view name;             ///< general.architecture
+  bool fused_qkv = false;            ///< "attn_qkv" in place of three
+  bool fused_gate_up = false;        ///< "ffn_up" holds the gate's rows too
+  bool positions = false;            ///< "position_embd", of the context
+  bool embedding_norm = false;       ///< "token_embd_norm"
+  bool doubled_width = false;        ///< "feed_forward_length" is twice the width
+  bool experts_beside = false;       ///< a feed-forward of the model's width, and experts
+  bool feed_forward_beside = false;  ///< experts, and a feed-forward of its own width
+  bool qkv_bias = false;             ///< on attn_q, attn_k, attn_v
+  bool output_bias = false;          ///< on attn_output
+  bool expert_bias = false;          ///< on the router and the experts
+  bool sinks = false;                ///< "attn_sinks"
+  QkNorm qk_norm = QkNorm::none;     ///< "attn_q_norm", "attn_k_norm"
+  bool pre_norms = true;             ///< "attn_norm", ffn_norm
+  bool sub_norms = false;            ///< "attn_sub_norm", "ffn_sub_norm"
+  bool post_norms = false;           ///< post_attention_norm, "post_ffw_norm"
+  const char* post_attention_norm = "post_attention_norm";
   const char* ffn_norm = "ffn_norm";  ///< name of the norm before the feed-forward part; null: none
   const char* output_norm = "output_norm";  ///< "": none
   bool gated_attention = false;             ///< "attn_q" has a gate of every head too
   bool gate_apart = false;                  ///< "attn_gate"
   bool head_gates = false;                  ///< likewise, of latent attention: for each head
   bool narrow_gates = false;                ///< gates of Kimi delta attention by two matrices
+  bool flat_decays = false;                 ///< its "ssm_a" is [heads] in place of [1, heads]
   bool gated_shared_expert = false;         ///< "ffn_gate_inp_shexp"
   bool one_part = false;                    ///< a layer is attention, Mamba-2 or experts alone
   bool plain_experts = false;               ///< without gates, with a bias for the choice
@@ -51,8 +54,9 @@ struct SynthLatent {
   int64_t nope = 0, rope = 0, value = 0;  ///< of a head
   // Of the index that chooses the tokens that queries see (DeepSeek-V3.2); 0: there is none.
   int64_t index_heads = 0, index_key = 0, index_count = 0;
-  /// With plain attention: tokens of a block, of which `index_count` are chosen for each key head.
+  /// Tokens of a block. With plain attention `index_count` blocks are chosen for each key head.
   int64_t index_block = 0;
+  int64_t streams = 0;  ///< of the residual; 0: it is one
 };
 
 /// Recurrent layers: their sizes as the keys "ssm.*" and "shortconv.*" name them.
@@ -147,6 +151,8 @@ struct SynthShape {
   // Of `pooled`.
   int64_t output_groups() const { return std::max<int64_t>(1, heads / pooled.group_heads); }
   int64_t hashed_layers() const { return std::min(pooled.hashed, layers - 1); }
+  /// Streams of the residual that are mixed; 0: it is one.
+  int64_t streams() const { return pooled.queries > 0 ? pooled.streams : latent.streams; }
   bool has_experts(int64_t layer) const { return experts > 0 && layer >= dense_layers; }
 };
 

@@ -39,6 +39,16 @@ enum class ImageSight : uint8_t {
   in_windows  ///< all of its rows in layers with a sliding window, the rows before them in others
 };
 
+/// How a draft head writes several tokens in one step. A row has a token, and the hidden state of
+/// the main model for its place, or if it is one of a block 1 for StepInput::hidden number 1, and
+/// zeros for the other of both.
+struct DraftBlock {
+  int64_t rows = 0;         ///< the last token of the text, and masks
+  int32_t mask = 0;         ///< token of a mask
+  bool causal = false;      ///< rows of a block do not see those behind them
+  bool from_first = false;  ///< each row gives the token behind it; else masks give their own
+};
+
 /// What the engine must know of a model apart from its graph.
 struct ModelInfo {
   std::string architecture;
@@ -83,6 +93,7 @@ struct ModelInfo {
   /// zeros for the other. 0: the two have the same form, and a row takes either in the same place.
   int64_t takes_own = 0;
   std::vector<int32_t> token_ids;  ///< by token: its id in the main model; empty: the same
+  std::optional<DraftBlock> block;
   /// It stores nothing, and attends to what the main model has stored: kv_layers are those of that.
   bool shares_cache = false;
 
@@ -118,6 +129,9 @@ class Model {
   void add_adapters(std::vector<float> alphas) { info_.adapter_alphas = std::move(alphas); }
   /// Of a draft head with ModelInfo::shares_cache: where the main model's layers are kept.
   void share_cache(std::vector<KvLayerShape> layers) { info_.kv_layers = std::move(layers); }
+  /// Of a draft head with ModelInfo::block: the model of what its logits get for the token before,
+  /// from the same file. It takes tokens and returns such logits. Null: they get nothing.
+  virtual std::unique_ptr<Model> transitions() const { return nullptr; }
   /// Adds the nodes of one step and marks the logits [vocabulary, 1, outputs] as output, or the
   /// vectors if it makes these. Failures
   /// (a missing tensor, a wrong shape) are kept by the builder.

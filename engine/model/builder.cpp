@@ -233,9 +233,10 @@ ValueId ModelBuilder::attention(ValueId q, ValueId k, ValueId v, const op::Atten
     if (values_rotated && k != kNoValue) v = g.slice(k, 0, shape.v_dim);
   }
   if (k != kNoValue) g.add_all(op::KvStore{params.kv_layer}, {k, v, slots, sequences});
-  const bool ahead =
+  const bool image =
       extras_.images && (info_.sight == ImageSight::whole ||
                          (info_.sight == ImageSight::in_windows && params.window > 0));
+  const bool ahead = image || (info_.block && !info_.block->causal);
   const ValueId last = ahead ? g.input(StepInput::last_seen) : kNoValue;
   ValueId mixed = g.add(params, {q, slots, sequences, sinks, last, chosen});
   if (values_rotated) mixed = g.add(op::Hadamard{block}, {mixed});

@@ -75,6 +75,8 @@ class CheckpointMap {
   int32_t token(std::string_view spelling) const;
 
   int64_t layer_count() const { return layers_; }
+  /// Without those that predict further tokens.
+  int64_t own_layer_count() const { return layers_ - next_layers_; }
   int64_t head_count() const { return heads_; }
   /// Elements of a head that are rotated, halved.
   int64_t rope_pairs() const { return rope_pairs_; }

@@ -77,8 +77,9 @@ int64_t leading_dense_layers(CheckpointMap& m) {
   if (kinds != nullptr) {
     while (dense < std::ssize(*kinds) && (*kinds)[static_cast<size_t>(dense)] == "dense") ++dense;
     const auto sparse = std::count(kinds->begin() + dense, kinds->end(), "sparse");
-    m.config.require(std::ssize(*kinds) == m.layer_count() && dense + sparse == m.layer_count(),
-                     "these mlp_layer_types");
+    m.config.require(
+        std::ssize(*kinds) == m.own_layer_count() && dense + sparse == m.own_layer_count(),
+        "these mlp_layer_types");
   }
   if (kinds != nullptr) return dense;
   return m.config.get_int("first_k_dense_replace", 0, 0, m.layer_count());

@@ -14,13 +14,16 @@ int32_t cache_of_layer(const ModelInfo& info, int64_t layer) {
 
 }  // namespace
 
-DecoderModel::DecoderModel(HparamReader& r, op::Rope::Style style, bool recurrent) {
+DecoderModel::DecoderModel(HparamReader& r, op::Rope::Style style, bool recurrent, bool turns) {
   params = read_decoder_params(r, recurrent);
   info_ = decoder_info(r, params);
   if (is_head()) info_.takes_hidden = params.embedding;
-  info_.ropes = {read_rope(r, params.head_dim)};
-  info_.ropes[0].factors = weight_index(r.source(), "rope_freqs.weight");
+  if (turns) {
+    info_.ropes = {read_rope(r, params.head_dim)};
+    info_.ropes[0].factors = weight_index(r.source(), "rope_freqs.weight");
+  }
   AttentionBlock block;
+  block.rotate = turns;
   block.head_dim = params.head_dim;
   block.value_dim = params.value_dim;
   const double scale = r.get_float("attention.scale", 0);  // 0: the usual one
@@ -184,7 +187,7 @@ ValueId DecoderModel::add_layer(ModelBuilder& m, ValueId x, int64_t layer, bool 
         h == kNoValue ? residual
         : normed_residual
             ? m.add(h, before, residual_scale)
-            : m.add(residual, post_norm(m, h, layer, "post_attention_norm"), residual_scale);
+            : m.add(residual, post_norm(m, h, layer, post_attention_name), residual_scale);
     if (!feeds) return sum;
     m.layer_input = residual;
     m.g.set_unit({UnitKind::feed_forward, static_cast<int32_t>(layer)});
@@ -192,7 +195,7 @@ ValueId DecoderModel::add_layer(ModelBuilder& m, ValueId x, int64_t layer, bool 
     const ValueId taken = h;
     h = feed_forward(m, h, layer);
     if (normed_residual) return m.add(h, taken, residual_scale);
-    return m.add(sum, post_norm(m, h, layer, "post_ffw_norm"), residual_scale);
+    return m.add(sum, post_norm(m, h, layer, post_ffn_name), residual_scale);
   };
   if (!last) return after_attention(x, normed, mixed);
   if (rest != nullptr) *rest = after_attention(x, normed, mixed);

@@ -19,8 +19,9 @@ class DecoderModel : public Model {
   /// Reads the usual keys: every layer gets the same attention, with RoPE 0 in the given style, a
   /// scale of 1/√head_dim, and experts where a layer has a router. Failures stay in the reader.
   /// `recurrent`: layers may have no key-value heads; such a layer has no attention, and nothing in
-  /// ModelInfo::kv_layers unless add_state() says so.
-  DecoderModel(HparamReader& reader, op::Rope::Style style, bool recurrent = false);
+  /// ModelInfo::kv_layers unless add_state() says so. `turns`: else the model has no RoPE.
+  DecoderModel(HparamReader& reader, op::Rope::Style style, bool recurrent = false,
+               bool turns = true);
 
   void build(ModelBuilder& m) const override;
 
@@ -44,7 +45,7 @@ class DecoderModel : public Model {
   float logit_scale = 1.0f;     ///< multiplies the logits
   float logit_softcap = 0.0f;   ///< 0: none
   bool pre_norms = true;        ///< attn_norm_name and ffn_norm_name
-  bool post_norms = false;      ///< "post_attention_norm", "post_ffw_norm"
+  bool post_norms = false;      ///< post_attention_name and post_ffn_name
   float post_eps = 0;           ///< of these; 0: that of the others
   bool layer_norms = false;     ///< LayerNorm in place of RMSNorm
   bool plain_norms = false;     ///< these have neither weights nor biases
@@ -53,6 +54,8 @@ class DecoderModel : public Model {
   bool normed_residual = false;  ///< for each part: x ← s·pre(x) + part(pre(x))
   std::string attn_norm_name = "attn_norm";
   std::string ffn_norm_name = "ffn_norm";
+  std::string post_attention_name = "post_attention_norm";
+  std::string post_ffn_name = "post_ffw_norm";
   std::string output_norm_name = "output_norm";
   /// Of a draft head: its last norm is a LayerNorm with this epsilon; 0: as the others.
   float head_layer_norm = 0;

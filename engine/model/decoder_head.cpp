@@ -24,8 +24,8 @@ void DecoderModel::build_head(ModelBuilder& m) const {
   }
   m.g.set_unit({UnitKind::attention, static_cast<int32_t>(layer)});
   const ValueId hidden = m.g.input(StepInput::hidden, 0, params.embedding);
-  token = m.rms_norm(token, name("enorm.weight"), params.eps);
-  ValueId x = m.rms_norm(hidden, name("hnorm.weight"), params.eps);
+  token = weighted(m, token, name("enorm"), params.eps);
+  ValueId x = weighted(m, hidden, name("hnorm"), params.eps);
   x = m.g.add(op::Concat{}, {head_hidden_first ? x : token, head_hidden_first ? token : x});
   x = add_layer(m, m.linear(x, name("eh_proj"), params.embedding), layer, true);
   if (info_.takes_unnormed) m.g.output(x, "hidden");
@@ -48,7 +48,7 @@ ValueId DecoderModel::head_norm(ModelBuilder& m, ValueId x) const {
   const std::string other = block_name(params.first_layer, "layer_output_norm");
   if (m.has(own + ".weight") && head_layer_norm > 0) return m.layer_norm(x, own, head_layer_norm);
   for (const std::string& name : {own, other}) {
-    if (m.has(name + ".weight")) return m.rms_norm(x, name + ".weight", params.eps);
+    if (m.has(name + ".weight")) return weighted(m, x, name, params.eps);
   }
   return weighted(m, x, output_norm_name, params.eps);
 }

@@ -5,7 +5,7 @@ namespace {
 
 /// The first layer with latent attention, or 0.
 int64_t first_latent(const DecoderParams& params) {
-  for (int64_t layer = 0; layer < params.layers; ++layer) {
+  for (int64_t layer = params.first_layer; layer < params.layers; ++layer) {
     if (params.kv_heads[static_cast<size_t>(layer)] > 0) return layer;
   }
   return 0;
@@ -13,13 +13,13 @@ int64_t first_latent(const DecoderParams& params) {
 
 }  // namespace
 
-DeltaLatentModel::DeltaLatentModel(HparamReader& r)
-    : LimitedModel(r, op::Rope::Style::interleaved, true),
+DeltaLatentModel::DeltaLatentModel(HparamReader& r, bool turns)
+    : LimitedModel(r, op::Rope::Style::interleaved, true, turns),
       latent(r, params, first_latent(params)),
       delta(r, params) {
   latent.set_caches(info_.kv_layers);
   for (AttentionBlock& block : attention) {
-    if (attends(block.layer)) continue;
+    if (block.layer < params.first_layer || attends(block.layer)) continue;
     delta.set_heads(block);
     add_state(block.layer, delta.state());
   }

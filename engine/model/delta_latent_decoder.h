@@ -10,7 +10,8 @@ namespace infer {
 
 class DeltaLatentModel : public LimitedModel {
  public:
-  explicit DeltaLatentModel(HparamReader& reader);
+  /// `turns`: DecoderModel.
+  explicit DeltaLatentModel(HparamReader& reader, bool turns = true);
 
   ValueId attend(ModelBuilder& m, ValueId x, int64_t layer) const override;
 

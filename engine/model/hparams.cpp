@@ -85,7 +85,9 @@ std::vector<float> HparamReader::limits(const std::string& key, int64_t layers) 
   if (!found || !*found) return std::vector<float>(count, 0.0f);
   std::vector<float>& limits = **found;
   if (limits.size() == 1) limits.assign(count, limits[0]);
-  const bool fit = limits.size() >= count &&
+  // Files may leave out those of layers that predict further tokens, which then have none.
+  const size_t left_out = part_ == Part::head ? 1 : 0;
+  const bool fit = limits.size() + left_out >= count &&
                    std::ranges::all_of(limits, [](float x) { return x >= 0 && x < 1e6f; });
   if (!fit) {
     set_error(error(StatusCode::bad_file, "{}: key '{}': expected {} numbers from 0 on",

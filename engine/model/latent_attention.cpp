@@ -58,37 +58,47 @@ ValueId latent_block(ModelBuilder& m, ValueId x, int64_t layer, const LatentBloc
   }
   q = m.g.split_heads(q, b.heads);  // [nope + rope, heads, rows]
   ValueId q_nope = m.g.slice(q, 0, b.nope);
-  ValueId q_rope = m.g.slice(q, b.nope, b.rope);
   if (b.still >= 0) q_nope = m.rope(q_nope, b.style, b.still);
-  if (b.rotate) q_rope = m.rope(q_rope, b.style, b.turned);
 
   const ValueId kv = m.linear(x, name("attn_kv_a_mqa"), b.latent + b.rope);
   const ValueId latent =
       m.rms_norm(m.g.slice(kv, 0, b.latent), name("attn_kv_a_norm.weight"), b.inner_eps);
-  ValueId k_rope = m.g.slice(kv, b.latent, b.rope);
-  if (const std::string norm = name("attn_k_norm.weight"); m.has(norm)) {
-    k_rope = m.rms_norm(k_rope, norm, b.inner_eps);
+  ValueId q_rope = kNoValue;  // nothing, where no part of a key is shared by all heads
+  ValueId k_rope = kNoValue;
+  if (b.rope > 0) {
+    q_rope = m.g.slice(q, b.nope, b.rope);
+    k_rope = m.g.slice(kv, b.latent, b.rope);
+    if (const std::string norm = name("attn_k_norm.weight"); m.has(norm)) {
+      k_rope = m.rms_norm(k_rope, norm, b.inner_eps);
+    }
+    if (b.rotate) {
+      q_rope = m.rope(q_rope, b.style, b.turned);
+      k_rope = m.rope(k_rope, b.style, b.keys_rope);
+    }
   }
-  if (b.rotate) k_rope = m.rope(k_rope, b.style, b.keys_rope);
+  const auto join = [&](ValueId first, ValueId second) {
+    return second == kNoValue ? first : m.g.add(op::Concat{}, {first, second});
+  };
 
-  const op::Attention params{cache, b.scale, 0.0f, b.window};
+  op::Attention params{cache, b.scale, 0.0f, b.window};
+  if (index != nullptr) params.chosen_block = index->block;
   const ValueId sinks = m.optional_weight(name("attn_sinks.weight"), {b.heads});
   ValueId mixed = kNoValue;
   if (b.absorbed) {
     const ValueId k_b = m.weight(name("attn_k_b.weight"), {b.nope, b.latent, b.heads});
     const ValueId v_b = m.weight(name("attn_v_b.weight"), {b.latent, b.value, b.heads});
-    q_nope = m.g.add(op::HeadMatmul{}, {q_nope, k_b});            // [latent, heads, rows]
-    const ValueId key = m.g.add(op::Concat{}, {latent, k_rope});  // [latent + rope, 1, rows]
-    mixed = m.attention(m.g.add(op::Concat{}, {q_nope, q_rope}), key, m.g.slice(key, 0, b.latent),
-                        params, sinks, chosen);
+    q_nope = m.g.add(op::HeadMatmul{}, {q_nope, k_b});  // [latent, heads, rows]
+    const ValueId key = join(latent, k_rope);           // [latent + rope, 1, rows]
+    mixed =
+        m.attention(join(q_nope, q_rope), key, m.g.slice(key, 0, b.latent), params, sinks, chosen);
     mixed = m.g.add(op::HeadMatmul{}, {m.g.split_heads(mixed, b.heads), v_b});
     mixed = m.g.merge_heads(mixed);
   } else {
     const ValueId both =
         m.g.split_heads(m.linear(latent, name("attn_kv_b"), b.heads * (b.nope + b.value)), b.heads);
-    const ValueId key = m.g.add(op::Concat{}, {m.g.slice(both, 0, b.nope), k_rope});
-    mixed = m.attention(m.g.add(op::Concat{}, {q_nope, q_rope}), key,
-                        m.g.slice(both, b.nope, b.value), params, sinks, chosen);
+    const ValueId key = join(m.g.slice(both, 0, b.nope), k_rope);
+    mixed = m.attention(join(q_nope, q_rope), key, m.g.slice(both, b.nope, b.value), params, sinks,
+                        chosen);
   }
   if (b.gate != AttentionBlock::Gate::none) {
     const bool each = b.gate == AttentionBlock::Gate::of_heads;
@@ -101,7 +111,7 @@ ValueId latent_block(ModelBuilder& m, ValueId x, int64_t layer, const LatentBloc
 void map_latent(CheckpointMap& m, bool apart, bool halves) {
   const int64_t latent = m.config.need_int("kv_lora_rank", 1, kMostWidth);
   const int64_t nope = m.config.need_int("qk_nope_head_dim", 1, kMostWidth);
-  const int64_t rope = m.config.need_int("qk_rope_head_dim", 1, kMostWidth);
+  const int64_t rope = m.config.need_int("qk_rope_head_dim", 0, kMostWidth);
   const int64_t value = m.config.need_int("v_head_dim", 1, kMostWidth);
   if (const int64_t rank = m.config.get_int("q_lora_rank", 0, 0, kMostWidth); rank > 0) {
     m.keys.set_int("attention.q_lora_rank", rank);

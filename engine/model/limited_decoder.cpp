@@ -12,7 +12,8 @@ ValueId LimitedModel::feed_forward(ModelBuilder& m, ValueId x, int64_t layer) co
   if (limits_.empty()) return DecoderModel::feed_forward(m, x, layer);
   const auto i = static_cast<size_t>(layer);
   if (!m.has(block_name(layer, "ffn_gate_inp.weight"))) {
-    return feed_forward_block(m, x, layer, params.feed_forward[i], glu, "", other_limits_[i]);
+    return feed_forward_block(m, x, layer, params.feed_forward[i], glu, "", other_limits_[i],
+                              experts.limits_gate);
   }
   ExpertsBlock block = experts;
   block.limit = limits_[i];

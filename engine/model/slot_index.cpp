@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/core/checked.h"
+
 namespace infer {
 namespace {
 
@@ -12,6 +14,8 @@ constexpr int64_t kMostKey = 1 << 12;
 
 }  // namespace
 
+int64_t SlotIndex::pool_state() const { return round_up(3 * key, kStatePad); }
+
 void SlotIndex::read(HparamReader& r, const std::vector<bool>& has, int64_t least,
                      std::vector<KvLayerShape>& layers) {
   count = static_cast<int32_t>(r.need_int("attention.indexer.top_k", 1, kMostChosen));
@@ -20,6 +24,7 @@ void SlotIndex::read(HparamReader& r, const std::vector<bool>& has, int64_t leas
   caches.assign(has.size(), -1);
   KvLayerShape shape{1, static_cast<int32_t>(key), static_cast<int32_t>(key)};
   shape.v_in_k = true;  // there are no values
+  shape.tokens = block;
   for (size_t layer = 0; layer < has.size(); ++layer) {
     if (!has[layer]) continue;
     caches[layer] = static_cast<int32_t>(layers.size());
@@ -34,16 +39,32 @@ ValueId choose_slots(ModelBuilder& m, ValueId x, ValueId latent, int64_t layer,
   if (cache < 0) return m.chosen_slots;
   const auto name = [&](const char* part) { return block_name(layer, part); };
   const auto turned = [&](ValueId a) {
+    if (!index.rotates) return a;
     if (index.unturned == 0) return m.rope(a, index.style);
     const ValueId rest = m.g.slice(a, index.unturned, index.key - index.unturned);
     return m.g.add(op::Concat{}, {m.g.slice(a, 0, index.unturned), m.rope(rest, index.style)});
   };
   const ValueId q = m.g.split_heads(
       m.linear(latent, name("indexer.attn_q_b"), index.heads * index.key), index.heads);
-  const ValueId k = m.layer_norm(m.linear(x, name("indexer.attn_k"), index.key),
-                                 name("indexer.k_norm"), index.eps);
+  ValueId k = m.layer_norm(m.linear(x, name("indexer.attn_k"), index.key), name("indexer.k_norm"),
+                           index.eps);
+  if (index.block > 1) {
+    k = pool_blocks(m, k, m.linear(x, name("indexer_compressor_gate"), index.key),
+                    name("indexer_compressor_ape.weight"),
+                    {index.states[static_cast<size_t>(layer)], index.block});
+  }
   const ValueId weights = m.linear(x, name("indexer.proj"), index.heads);
-  return m.chosen_slots = m.select_slots(turned(q), turned(k), weights, {cache, index.count});
+  return m.chosen_slots =
+             m.select_slots(turned(q), turned(k), weights, {cache, index.count, index.block});
+}
+
+ValueId pool_blocks(ModelBuilder& m, ValueId value, ValueId gate, const std::string& table,
+                    const op::BlockPool& pool) {
+  const int64_t width = m.g.value(value).desc.shape[0];
+  const ValueId places = m.g.input(StepInput::places, pool.block);
+  const ValueId bias = m.g.add(op::Embed{}, {places, m.weight(table, {width, pool.block})});
+  return m.g.add(pool, {value, m.add(bias, gate), m.g.input(StepInput::slots),
+                        m.g.input(StepInput::sequences)});
 }
 
 void map_slot_index(CheckpointMap& m, int64_t heads, const std::vector<bool>& has, int64_t halves) {

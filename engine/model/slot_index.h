@@ -17,11 +17,18 @@ struct SlotIndex {
   int32_t count = 1;
   op::Rope::Style style = op::Rope::Style::half_split;
   int64_t unturned = 0;  ///< first elements of a key that RoPE leaves alone; the rest is turned
+  bool rotates = true;   ///< RoPE on keys and queries
   float eps = 1e-6f;     ///< of the norm of keys
+  /// Tokens of a block. Blocks of more than one are chosen as a whole, by one key: a mean of those
+  /// of its tokens by gates of each element ("indexer_compressor_*"; Z.ai 2026).
+  int32_t block = 1;
+  std::vector<int32_t> states;  ///< by layer: index in ModelInfo::kv_layers of what blocks need
   /// By layer: index in ModelInfo::kv_layers; −1: the layer takes what the last one before it has
   /// chosen. Empty: queries see all tokens.
   std::vector<int32_t> caches;
 
+  /// Elements of such a state.
+  int64_t pool_state() const;
   /// Reads its keys, and gives each layer that `has` marks a cache. `least`: elements of a key.
   /// Failures stay in the reader.
   void read(HparamReader& reader, const std::vector<bool>& has, int64_t least,
@@ -31,6 +38,11 @@ struct SlotIndex {
 /// The slots that a layer's queries see. `latent`: what queries are projected from.
 ValueId choose_slots(ModelBuilder& m, ValueId x, ValueId latent, int64_t layer,
                      const SlotIndex& index);
+
+/// The means of blocks by gates [width, 1, rows] and a table of what each place in a block adds to
+/// them, [width, block]: right in the rows that end a block.
+ValueId pool_blocks(ModelBuilder& m, ValueId value, ValueId gate, const std::string& table,
+                    const op::BlockPool& pool);
 
 /// The keys of a checkpoint's index and its tensors. `heads`: where the configuration does not say.
 /// `has`: which layers have one. `halves`: the last elements of keys that RoPE turns; those that it

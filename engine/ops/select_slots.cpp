@@ -120,6 +120,7 @@ struct Shape {
   bool weighted = true;
   bool numbers = false;  ///< of blocks, which have a key each
   bool by_head = false;
+  bool keys = false;  ///< blocks have a key each, and slots are wanted
 };
 
 void add_case(std::vector<OpCase>& all, const Shape& shape, DType type, int64_t rows,
@@ -132,13 +133,13 @@ void add_case(std::vector<OpCase>& all, const Shape& shape, DType type, int64_t 
            (shape.weighted  ? ""
             : shape.by_head ? " by head"
                             : " unweighted") +
-           (shape.numbers ? " numbers" : "") + " rows " + std::to_string(rows) + " sequences " +
-           std::to_string(sequences);
+           (shape.numbers ? " numbers" : "") + (shape.keys ? " a key each" : "") + " rows " +
+           std::to_string(rows) + " sequences " + std::to_string(sequences);
   c.rows = rows;
   c.sequences = sequences;
   const auto dim = static_cast<int32_t>(shape.dim);
   c.kv = {{{.heads = 1, .k_dim = dim, .v_dim = dim, .v_in_k = !shape.across}}, type, type};
-  if (shape.numbers) c.kv.layers[0].tokens = shape.block;
+  if (shape.numbers || shape.keys) c.kv.layers[0].tokens = shape.block;
   c.build = [shape](CaseBuilder& b) {
     GraphBuilder& g = b.graph();
     const ValueId q = b.activations(shape.dim, shape.heads);
@@ -170,6 +171,11 @@ void cases(std::vector<OpCase>& all) {
     add_case(all, {3, 64, 16, false, 16, false}, type, 200, 2);
   }
   add_case(all, {2, 37, 21, false, 7}, DType::f32, 190, 1);  // blocks across pages
+  for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0}) {
+    add_case(all, {4, 32, 24, false, 6, true, false, false, true}, type, 150, 2);
+    add_case(all, {3, 64, 64, false, 16, true, false, false, true}, type, 200, 1);
+  }
+  add_case(all, {5, 37, 140, false, 70, true, false, false, true}, DType::f16, 450, 1);
   add_case(all, {5, 40, 15, true, 5}, DType::f16, 150, 2);
   add_case(all, {1, 32, 200, false, 100}, DType::f16, 450, 1);  // blocks longer than pages
   add_case(all, {16, 128, 64, false, 32}, DType::f16, 1, 1);

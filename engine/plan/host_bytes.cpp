@@ -76,7 +76,8 @@ int64_t rope_table_bytes(const ModelInfo& info, int64_t rows) {
 int64_t host_bytes(const ModelInfo& info, int64_t rows, int64_t outputs, int64_t context) {
   constexpr int64_t kId = sizeof(int32_t);
   // Vectors that grow take up to twice what they hold.
-  const int64_t inputs = 2 * kId * (info.embeds ? 9 * rows + 2 * outputs : 6 * rows + outputs);
+  const int64_t inputs =
+      2 * kId * (info.embeds ? 9 * rows + 2 * outputs : (info.block ? 7 : 6) * rows + outputs);
   // A draft head's hidden states grow likewise; what the model returns is copied once.
   const int64_t states =
       rows * int64_t{sizeof(float)} *

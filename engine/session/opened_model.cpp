@@ -15,6 +15,7 @@
 #include "engine/session/placements.h"
 #include "engine/session/speculation.h"
 #include "engine/session/unused_weights.h"
+#include "engine/spec/block_drafter.h"
 #include "engine/spec/draft_policy.h"
 #include "engine/spec/head_drafter.h"
 
@@ -74,6 +75,9 @@ Result<std::vector<std::unique_ptr<Device>>> open_devices(const std::string& nam
 /// the same time, and at most so many of all. Longer drafts, and more sessions, take what is free.
 constexpr int64_t kDraftStates = 4;
 constexpr int64_t kMostDraftStates = 16;
+
+/// Sessions whose blocks a draft head writes in one step.
+constexpr int64_t kMostBlocks = 4;
 
 /// The longest text if none is asked for, in tokens.
 constexpr int64_t kLongestText = 8192;
@@ -146,15 +150,17 @@ Status open_head_file(OpenedModel& opened, const LoadOptions& options,
                  path);
   }
   OpenedModel::Head head;
-  head.source = std::make_unique<DraftSource>(*opened.source, std::move(file));
+  head.source = std::make_shared<DraftSource>(*opened.source, std::move(file));
   if (!drafts("model")) return {};
-  head.weights = std::make_unique<WeightTable>(*head.source);
+  head.weights = std::make_shared<WeightTable>(*head.source);
   std::vector<int64_t> layers;
   INFER_TRY_S(const ArchDef* arch, architecture_of(*head.source));
   INFER_TRY_S(head.model, arch->draft(*head.source, opened.model->info(), layers));
   opened.model->return_hidden(roles_of_programs(opened.device_list()).size() > 1,
                               std::move(layers));
+  OpenedModel::Head behind{head.source, head.weights, head.model->transitions(), {}, {}};
   opened.heads.push_back(std::move(head));
+  if (behind.model != nullptr) opened.heads.push_back(std::move(behind));
   count_drafters(names, options, opened, opened.request);
   return {};
 }
@@ -253,9 +259,15 @@ Status plan(OpenedModel& opened) {
 Status plan_head(OpenedModel& opened, const PlanRequest& asked, OpenedModel::Head& head) {
   PlanRequest request = asked;
   request.context = opened.plan.context;
-  // Rows of a step for at least two pairs of each sequence that it drafts for.
+  // Rows of a step for at least two pairs of each sequence that it drafts for, or for one block.
   request.max_rows = std::clamp<int64_t>(opened.plan.max_rows, 2, HeadDrafter::kMostWaiting);
   request.max_outputs = std::min<int64_t>(16, request.max_rows / 2);
+  if (const std::optional<DraftBlock>& block = opened.heads.front().model->info().block) {
+    const int64_t together = std::clamp<int64_t>(request.sequences, 1, kMostBlocks);
+    request.max_outputs = together * block->rows;
+    request.max_rows = std::max(request.max_rows, together * (block->rows + BlockDrafter::kFew));
+    if (&head != &opened.heads.front()) request.max_rows = request.max_outputs = together;
+  }
   request.fewer_rows = false;
   request.k_type = opened.plan.k_type;
   request.v_type = opened.plan.v_type;

@@ -33,13 +33,14 @@ struct OpenedModel {
   /// A head that drafts, on the same devices: a layer of the file, with weights of `weights`; or of
   /// a file of its own.
   struct Head {
-    std::unique_ptr<DraftSource> source;   ///< null: the model's file
-    std::unique_ptr<WeightTable> weights;  ///< likewise
+    std::shared_ptr<DraftSource> source;   ///< null: the model's file
+    std::shared_ptr<WeightTable> weights;  ///< likewise
     std::unique_ptr<Model> model;
     PlanRequest request;
     MemoryPlan plan;
   };
-  /// In the order in which they draft; empty: nothing of this kind is to.
+  /// In the order in which they draft; empty: nothing of this kind is to. Behind a head with
+  /// ModelInfo::block its Model::transitions().
   std::vector<Head> heads;
   std::shared_ptr<OpenedTower> tower;  ///< that of LoadOptions::vision, on the same devices
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/spec/block_drafter.h"
 #include "engine/spec/head_drafter.h"
 #include "engine/spec/model_drafter.h"
 #include "engine/spec/ngram_drafter.h"
@@ -56,11 +57,17 @@ Result<std::unique_ptr<Drafter>> load_heads(const char* name, const OpenedModel&
                                             const Executor& lender, KvCache& main_cache) {
   const std::vector<Device*> devices = main.device_list();
   std::unique_ptr<HeadDrafter> drafter;
+  std::unique_ptr<Executor> transitions;  // of the head before
   for (size_t i = main.heads.size(); i-- > 0;) {
     const OpenedModel::Head& head = main.heads[i];
     INFER_TRY(std::unique_ptr<Executor> executor,
               Executor::create(*head.model, main.weights_of(head), devices, head.request, head.plan,
                                {}, &lender));
+    const bool blocks = main.heads.front().model->info().block.has_value();
+    if (blocks && i > 0) {
+      transitions = std::move(executor);
+      continue;
+    }
     const bool shares = head.model->info().shares_cache;
     std::unique_ptr<KvCache> cache;
     if (!shares) {
@@ -73,10 +80,16 @@ Result<std::unique_ptr<Drafter>> load_heads(const char* name, const OpenedModel&
       return std::make_unique<SharedCacheDrafter>(name, std::move(executor), main_cache,
                                                   head.request.max_outputs, costs);
     }
+    const int64_t sessions = std::min(main.request.sequences, kMostSessions);
+    const int64_t vocabulary = main.model->info().vocabulary;
+    if (blocks) {
+      return std::make_unique<BlockDrafter>(name, std::move(executor), std::move(cache),
+                                            head.request.max_rows, head.request.max_outputs,
+                                            sessions, costs, vocabulary, std::move(transitions));
+    }
     drafter = std::make_unique<HeadDrafter>(name, std::move(executor), std::move(cache),
                                             head.request.max_rows, head.request.max_outputs,
-                                            std::min(main.request.sequences, kMostSessions), costs,
-                                            main.model->info().vocabulary, std::move(drafter));
+                                            sessions, costs, vocabulary, std::move(drafter));
   }
   return drafter;
 }
@@ -106,8 +119,14 @@ DrafterMemory drafter_memory(std::span<const std::string> names, int64_t session
       memory.bytes += sessions * SharedCacheDrafter::sequence_bytes(head.takes_hidden);
       continue;
     }
-    memory.bytes += HeadDrafter::fixed_bytes(head, main.model->info().vocabulary) +
-                    sessions * HeadDrafter::sequence_bytes(head.takes_hidden);
+    memory.bytes += MainLogits::bytes(head, main.model->info().vocabulary);
+    if (head.block) {
+      memory.bytes += sessions * BlockDrafter::sequence_bytes(head.takes_hidden);
+      memory.token_bytes += sessions * BlockDrafter::kTokenBytes;
+      if (main.heads.size() > 1) memory.bytes += head.vocabulary * int64_t{sizeof(float)};
+      break;
+    }
+    memory.bytes += sessions * HeadDrafter::sequence_bytes(head.takes_hidden);
     memory.token_bytes += sessions * HeadDrafter::kTokenBytes;
   }
   if (main.heads.empty() && std::ranges::find(names, "model") != names.end()) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
 
 #include "engine/spec/draft_sampler.h"
 
@@ -24,11 +23,6 @@ int64_t HeadDrafter::sequence_bytes(int64_t width) {
          int64_t{sizeof(Held)};
 }
 
-int64_t HeadDrafter::fixed_bytes(const ModelInfo& head, int64_t vocabulary) {
-  if (head.token_ids.empty()) return 0;
-  return (std::ssize(head.token_ids) + vocabulary) * int64_t{sizeof(float)};
-}
-
 HeadDrafter::HeadDrafter(const char* name, std::unique_ptr<Executor> executor,
                          std::unique_ptr<KvCache> cache, int64_t max_rows, int64_t max_outputs,
                          int64_t max_sequences, const StepCosts& costs, int64_t vocabulary,
@@ -42,10 +36,8 @@ HeadDrafter::HeadDrafter(const char* name, std::unique_ptr<Executor> executor,
       max_outputs_(max_outputs),
       max_sequences_(max_sequences),
       costs_(costs),
-      next_(std::move(next)) {
-  if (executor_->info().token_ids.empty()) return;
-  logits_.assign(static_cast<size_t>(vocabulary), -std::numeric_limits<float>::infinity());
-}
+      logits_(executor_->info(), vocabulary),
+      next_(std::move(next)) {}
 
 HeadDrafter::Held& HeadDrafter::held(int64_t id) {
   const auto [found, fresh] = sequences_.try_emplace(id);
@@ -224,16 +216,6 @@ void HeadDrafter::add_row(const Held& held, int32_t token, int64_t position, int
   std::ranges::copy_backward(state, (apart ? batch_.own_hidden : batch_.hidden).end());
 }
 
-/// The logits of the main model's tokens, −infinity where the head does not have them.
-std::span<const float> HeadDrafter::main_logits(std::span<const float> logits) {
-  if (logits_.empty()) return logits;
-  const std::vector<int32_t>& tokens = executor_->info().token_ids;
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    logits_[static_cast<size_t>(tokens[i])] = logits[i];
-  }
-  return logits_;
-}
-
 Result<std::span<const float>> HeadDrafter::run() {
   batch_.pages = cache_->pages(ids_);
   // The class changes what is drafted, not what comes of it: the one that is faster.
@@ -370,7 +352,7 @@ Status HeadDrafter::draft(std::vector<Active> active) {
       }
       DraftRequest& request = *a.task.request;
       const DraftToken token =
-          request.sampler->next(main_logits(logits.subspan(i * vocabulary, vocabulary)));
+          request.sampler->next(logits_.of(logits.subspan(i * vocabulary, vocabulary)));
       if (token.token < 0) continue;
       request.tokens.push_back(token);
       if (std::ssize(request.tokens) >= request.most) continue;

@@ -25,6 +25,7 @@
 #include "engine/exec/executor.h"
 #include "engine/kv/kv_cache.h"
 #include "engine/spec/drafter.h"
+#include "engine/spec/main_logits.h"
 #include "engine/spec/step_costs.h"
 
 namespace infer {
@@ -42,9 +43,6 @@ class HeadDrafter final : public Drafter {
   static int64_t sequence_bytes(int64_t width);
   /// Bytes that are kept of each token of a sequence.
   static constexpr int64_t kTokenBytes = 4 * sizeof(int32_t);
-
-  /// Bytes that are kept once for a head like this, in an engine with so many tokens.
-  static int64_t fixed_bytes(const ModelInfo& head, int64_t vocabulary);
 
   /// `name`: a constant. The cache reuses nothing. A step has at most max_rows rows and max_outputs
   /// results. `vocabulary`: tokens of the main model. `next`: the head that proposes the token
@@ -105,7 +103,6 @@ class HeadDrafter final : public Drafter {
   double seconds(int64_t id, int64_t more, int64_t tokens) const;
   void add_row(const Held& held, int32_t token, int64_t position, int64_t slot,
                std::span<const float> state, bool own = false);
-  std::span<const float> main_logits(std::span<const float> logits);
   Result<std::span<const float>> run();
   int64_t few() const { return std::max<int64_t>(2, max_rows_ / max_outputs_); }
 
@@ -122,7 +119,7 @@ class HeadDrafter final : public Drafter {
   std::unordered_map<int64_t, Held> sequences_;
   StepBatch batch_;
   std::vector<KvCache::SequenceId> ids_;
-  std::vector<float> logits_;  ///< by token of the main model; empty: the head has all of them
+  MainLogits logits_;
   std::unique_ptr<HeadDrafter> next_;
 };
 

@@ -25,6 +25,7 @@ Status run_rows(Executor& executor, KvCache& cache, KvCache::SequenceId id, int6
   }
   batch.hidden.assign(static_cast<size_t>(rows * executor.info().takes_hidden), 1.0f);
   batch.own_hidden.assign(static_cast<size_t>(rows * executor.info().takes_own), 0.0f);
+  if (executor.info().block) batch.last_seen = batch.slots;
   batch.generated = rows;  // as tokens that are verified
   batch.pages = cache.pages(std::span(&id, 1));
   const Clock::time_point start = Clock::now();

@@ -1,8 +1,22 @@
 #include "engine/text/text_encoder.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace infer {
+
+Status check_scores(const TokenizerSpec& spec) {
+  if (spec.scores.empty()) {
+    return error(StatusCode::bad_file, "{}: tokenizer.ggml.scores is missing", spec.source);
+  }
+  for (size_t i = 0; i < spec.scores.size(); ++i) {
+    if (!std::isfinite(spec.scores[i])) {
+      return error(StatusCode::bad_file, "{}: tokenizer.ggml.scores[{}] is not a finite number",
+                   spec.source, i);
+    }
+  }
+  return {};
+}
 
 int parse_byte_token(std::string_view token) {
   if (token.size() != 6 || !token.starts_with("<0x") || token.back() != '>') return -1;

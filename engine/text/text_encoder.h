@@ -43,9 +43,15 @@ Result<std::unique_ptr<TextEncoder>> make_sentencepiece_bpe(const TokenizerSpec&
 Result<std::unique_ptr<TextEncoder>> make_byte_bpe(const TokenizerSpec& spec);
 Result<std::unique_ptr<TextEncoder>> make_wordpiece(const TokenizerSpec& spec);
 Result<std::unique_ptr<TextEncoder>> make_unigram(const TokenizerSpec& spec);
+Result<std::unique_ptr<TextEncoder>> make_scored_pieces(const TokenizerSpec& spec);
 
 // Shared by the kinds.
 
+/// Kinds that sum scores leave longer tokens out: it bounds the work per character against a
+/// hostile file.
+inline constexpr size_t kMaxPieceBytes = 512;
+/// bad_file unless there are scores, and finite ones.
+Status check_scores(const TokenizerSpec& spec);
 /// Ids of the byte tokens <0x00>…<0xFF>, kNoToken where there is none.
 std::vector<int32_t> byte_tokens(const TokenizerSpec& spec);
 /// The byte of "<0x0A>", or −1.

@@ -13,11 +13,12 @@ struct Kind {
   std::string_view model;
   Result<std::unique_ptr<TextEncoder>> (*make)(const TokenizerSpec&);
 };
-constexpr std::array<Kind, 5> kKinds{{{"llama", make_sentencepiece_bpe},
+constexpr std::array<Kind, 6> kKinds{{{"llama", make_sentencepiece_bpe},
                                       {"gpt2", make_byte_bpe},
                                       {"gemma4", make_byte_bpe},
                                       {"bert", make_wordpiece},
-                                      {"t5", make_unigram}}};
+                                      {"t5", make_unigram},
+                                      {"plamo2", make_scored_pieces}}};
 
 bool no_vocabulary(const TokenizerSpec& spec) {
   return spec.model.empty() || spec.model == "none" || spec.model == "no_vocab";

@@ -2,7 +2,6 @@
 // greatest sum of scores (Kudo 2018, section 3.2), found from left to right (Viterbi).
 #include <algorithm>
 #include <cfloat>
-#include <cmath>
 #include <limits>
 
 #include "engine/text/byte_trie.h"
@@ -15,8 +14,6 @@ namespace {
 
 // How much worse than the worst token an unknown character scores.
 constexpr double kUnknownPenalty = 10.0;
-// Longer tokens are left out: it bounds the work per character against a hostile file.
-constexpr size_t kMaxTokenBytes = 512;
 
 class Unigram : public TextEncoder {
  public:
@@ -49,7 +46,7 @@ class Unigram : public TextEncoder {
       if (type == TokenType::user_defined) scores_[i] = 0;
       const bool text = (type == TokenType::normal || type == TokenType::user_defined) &&
                         !contains(spec.apart, id);
-      if (text && spec.tokens[i].size() <= kMaxTokenBytes) entries.emplace_back(spec.tokens[i], id);
+      if (text && spec.tokens[i].size() <= kMaxPieceBytes) entries.emplace_back(spec.tokens[i], id);
     }
     tokens_ = ByteTrie(std::move(entries));
     unknown_score_ = worst - kUnknownPenalty;
@@ -235,15 +232,7 @@ void Unigram::emit(std::string_view text, const std::vector<Step>& steps, uint32
 }  // namespace
 
 Result<std::unique_ptr<TextEncoder>> make_unigram(const TokenizerSpec& spec) {
-  if (spec.scores.empty()) {
-    return fail(StatusCode::bad_file, "{}: tokenizer.ggml.scores is missing", spec.source);
-  }
-  for (size_t i = 0; i < spec.scores.size(); ++i) {
-    if (!std::isfinite(spec.scores[i])) {
-      return fail(StatusCode::bad_file, "{}: tokenizer.ggml.scores[{}] is not a finite number",
-                  spec.source, i);
-    }
-  }
+  INFER_CHECK_R(check_scores(spec));
   INFER_TRY(Charsmap charsmap, Charsmap::parse(spec.precompiled_charsmap, spec.source));
   return std::make_unique<Unigram>(spec, std::move(charsmap));
 }

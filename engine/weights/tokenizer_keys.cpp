@@ -46,6 +46,12 @@ constexpr OwnFlagKey kOwnFlagKeys[] = {
     {"infer.tokenizer.words_at_white_space", &TokenizerSpec::words_at_white_space},
 };
 
+constexpr OwnCountKey kOwnCountKeys[] = {
+    {"infer.tokenizer.cut_repeats", &TokenizerSpec::cut_repeats},
+    {"infer.tokenizer.cut_spaces", &TokenizerSpec::cut_spaces},
+    {"infer.tokenizer.max_input_chars_per_word", &TokenizerSpec::max_word_chars, kMaxWordChars},
+};
+
 constexpr OwnIdsKey kOwnIdsKeys[] = {
     {"infer.tokenizer.apart", &TokenizerSpec::apart},
     {"infer.tokenizer.literal", &TokenizerSpec::literal},
@@ -58,6 +64,7 @@ constexpr OwnIdsKey kOwnIdsKeys[] = {
 }  // namespace
 
 std::span<const OwnFlagKey> own_flag_keys() { return kOwnFlagKeys; }
+std::span<const OwnCountKey> own_count_keys() { return kOwnCountKeys; }
 std::span<const OwnIdsKey> own_ids_keys() { return kOwnIdsKeys; }
 
 std::span<const TokenIdKey> token_id_keys() { return kIdKeys; }
@@ -103,7 +110,9 @@ Status add_tokenizer_keys(const TokenizerSpec& spec, Metadata& metadata) {
     if (!(spec.*entry.field).empty()) metadata.set(entry.key, spec.*entry.field);
   }
   if (!spec.exact_scores.empty()) metadata.set(kExactScoresKey, spec.exact_scores);
-  if (spec.max_word_chars != kMaxWordChars) metadata.set(kMaxWordCharsKey, spec.max_word_chars);
+  for (const OwnCountKey& entry : kOwnCountKeys) {
+    if (spec.*entry.field != entry.absent) metadata.set(entry.key, spec.*entry.field);
+  }
   return {};
 }
 

@@ -35,9 +35,15 @@ struct OwnIdsKey {
   std::vector<int32_t> TokenizerSpec::*field;
 };
 std::span<const OwnIdsKey> own_ids_keys();
+/// Numbers of 0 and more.
+struct OwnCountKey {
+  const char* key;
+  int32_t TokenizerSpec::*field;
+  int32_t absent = 0;
+};
+std::span<const OwnCountKey> own_count_keys();
 /// float64, by id.
 inline constexpr const char* kExactScoresKey = "infer.tokenizer.scores";
-inline constexpr const char* kMaxWordCharsKey = "infer.tokenizer.max_input_chars_per_word";
 
 /// Adds the keys of a vocabulary, as llama.cpp's converter writes them: the inverse of what reads
 /// a GGUF file's. Chat templates are left out. unsupported for a `spec` whose `words` have no name.

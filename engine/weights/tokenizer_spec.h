@@ -52,7 +52,7 @@ struct WordRules {
 /// `tokens`, `scores`, `types` have equal length where not empty.
 struct TokenizerSpec {
   std::string source;  ///< file, for messages
-  std::string model;   ///< "llama", "gpt2", "bert", "t5"; "none" or empty: no vocabulary
+  std::string model;   ///< "llama", "gpt2", "bert", "t5", "plamo2"; "none" or empty: no vocabulary
   std::string pre;     ///< pre-tokenizer of "gpt2": "llama-bpe", "qwen2", …
   /// Of "gpt2", in place of `pre`: only Hugging Face's files have it.
   std::optional<WordRules> words;
@@ -99,6 +99,9 @@ struct TokenizerSpec {
   std::vector<double> exact_scores;  ///< as `scores`, where float cannot hold them; or empty
   /// "bert": longer words, in characters, become the unknown token.
   int32_t max_word_chars = kMaxWordChars;
+  // "plamo2": so many equal characters, or spaces, in a row share no token with what is beside
+  // them; 0: any number may.
+  int32_t cut_repeats = 0, cut_spaces = 0;
 
   std::string chat_template;  ///< Jinja source, or empty
   std::vector<std::pair<std::string, std::string>> named_chat_templates;

@@ -118,8 +118,10 @@ Status read_own_keys(const Metadata& metadata, TokenizerSpec& spec) {
     }
     spec.exact_scores = *exact;
   }
-  INFER_TRY_S(const auto most, metadata.get_int(kMaxWordCharsKey, 0, INT32_MAX));
-  if (most) spec.max_word_chars = static_cast<int32_t>(*most);
+  for (const OwnCountKey& entry : own_count_keys()) {
+    INFER_TRY_S(const auto count, metadata.get_int(entry.key, 0, INT32_MAX));
+    if (count) spec.*entry.field = static_cast<int32_t>(*count);
+  }
   return {};
 }
 

@@ -431,8 +431,9 @@ Result<std::unique_ptr<WeightSource>> open_source(const std::string& path, Model
 }
 
 Result<TokenizerSpec> open_vocabulary(const std::string& path) {
-  if (!is_file(path + "/tokenizer.json") && !is_file(path + "/tokenizer.model")) {
-    return fail(StatusCode::not_found, "{}: no tokenizer.json and no tokenizer.model", path);
+  if (vocabulary_file(path).empty()) {
+    return fail(StatusCode::not_found, "{}: no tokenizer.json, tokenizer.model or tokenizer.jsonl",
+                path);
   }
   Metadata config(path);
   if (const std::string file = path + "/" + kConfig; is_file(file)) {

@@ -29,8 +29,8 @@ bool recognise(const std::string& path);
 Result<std::unique_ptr<WeightSource>> open_source(const std::string& path,
                                                   ModelParts parts = ModelParts::all);
 
-/// The vocabulary of a directory that holds a tokenizer.json or tokenizer.model, whatever else is
-/// in it; not_found without these files. Failures as tokenizer_json.h says.
+/// The vocabulary of a directory that holds a tokenizer.json, tokenizer.model or tokenizer.jsonl,
+/// whatever else is in it; not_found without these files. Failures as tokenizer_json.h says.
 Result<TokenizerSpec> open_vocabulary(const std::string& path);
 
 }  // namespace infer::safetensors

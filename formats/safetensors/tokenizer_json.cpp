@@ -8,6 +8,7 @@
 #include "engine/core/log.h"
 #include "formats/safetensors/json_document.h"
 #include "formats/safetensors/sentencepiece_model.h"
+#include "formats/safetensors/token_rows.h"
 #include "formats/safetensors/tokenizer_parts.h"
 
 namespace infer::safetensors {
@@ -67,6 +68,20 @@ class TokenizerReader {
     // Hugging Face's classes encode what stands between added tokens by itself unless they are told
     // not to. SentencePiece has one text.
     spec.prefix_at_start_only = !config_.at("legacy").flag(!config_.value().empty());
+  }
+
+  /// With the vocabulary of a tokenizer.jsonl in `spec`.
+  void read_beside_rows(int64_t vocab_size) {
+    const auto count = [&](const char* key) {
+      const JsonPlace place = config_.at(key);
+      return place.present() ? static_cast<int32_t>(place.integer(0, INT32_MAX)) : 0;
+    };
+    spec.cut_repeats = count("break_around_repeated_chars_threshold");
+    spec.cut_spaces = count("break_around_consecutive_spaces_threshold");
+    fill(vocab_size);
+    index();
+    special_tokens();
+    surroundings("");
   }
 
   void read(int64_t vocab_size) {
@@ -265,19 +280,24 @@ class TokenizerReader {
 
 }  // namespace
 
+std::string vocabulary_file(const std::string& directory) {
+  for (const char* name : {"/tokenizer.json", "/tokenizer.model", "/tokenizer.jsonl"}) {
+    if (is_file(directory + name)) return directory + name;
+  }
+  return "";
+}
+
 Result<TokenizerSpec> read_tokenizer(const std::string& directory, const Metadata& config) {
-  // Where both are there, tokenizer.json says more.
-  const std::string model = directory + "/tokenizer.model";
-  const bool from_model = !is_file(directory + "/tokenizer.json") && is_file(model);
-  const std::string path = from_model ? model : directory + "/tokenizer.json";
-  if (!is_file(path)) {
+  // Where several are there, the first says most.
+  const std::string path = vocabulary_file(directory);
+  if (path.empty()) {
     TokenizerSpec none;
     none.source = directory;
     none.model = "none";
     return none;
   }
   Json tokenizer = Json::object();
-  if (!from_model) {
+  if (path.ends_with(".json")) {
     INFER_TRY(tokenizer, read_json_document(path));
   }
   INFER_TRY(const Json tokenizer_config, read_beside(directory, "tokenizer_config.json"));
@@ -290,11 +310,14 @@ Result<TokenizerSpec> read_tokenizer(const std::string& directory, const Metadat
   }
   JsonProblem problem{path, {}}, config_problem{directory + "/tokenizer_config.json", {}};
   TokenizerReader reader(tokenizer, tokenizer_config, special, problem, config_problem);
-  if (from_model) {
+  if (path.ends_with(".model")) {
     INFER_TRY(reader.spec, read_sentencepiece_model(path));
     INFER_TRY(const Json added, read_beside(directory, "added_tokens.json"));
     const auto in_model = static_cast<int64_t>(reader.spec.tokens.size());
     reader.read_beside_sentencepiece(added, vocab_size > 0 ? std::max(vocab_size, in_model) : 0);
+  } else if (path.ends_with(".jsonl")) {
+    INFER_TRY(reader.spec, read_token_rows(path));
+    reader.read_beside_rows(vocab_size);
   } else {
     reader.spec.source = path;
     reader.read(vocab_size);

@@ -15,11 +15,11 @@ EXPERTS = {"experts": 8, "experts-used": 2, "expert-feed-forward": 64}
 LAYERS = {"deepseek-v3.2": 4,  # its first three have no experts
           "lfm2-8b-a1b": 3,  # its first two have none
           "trinity-mini": 3,  # the same
-          "minimax-m3": 4, "glm-5": 4,  # its first three
+          "minimax-m3": 4, "glm-5": 4, "glm-5.3-flash": 4,  # its first three
           "kimi-linear-48b-a3b": 4, "ling-3.0-flash": 6, "minimax-text-01": 8,  # the last has attention
           "deepseek-v4-flash": 4,  # the last has long blocks
           "gemma-4-e4b": 14}  # six of them share keys
-KV_HEADS = {"glm-5": 1, "qwen-7b": 4, "gemma-3-1b": 1, "deepseek-v2-lite": 1, "deepseek-v3.2": 1,
+KV_HEADS = {"glm-5": 1, "glm-5.3-flash": 1, "qwen-7b": 4, "gemma-3-1b": 1, "deepseek-v2-lite": 1, "deepseek-v3.2": 1,
             "mistral-small-4": 1, "minicpm3-4b": 1, "plm-1.8b": 1, "starcoderbase-1b": 1, "refact-1.6b": 1, "jais-13b": 4, "bloom-7b1": 4,
             "mpt-7b": 4, "baichuan2-13b": 4, "deepseek-v4-flash": 1,
             "kimi-linear-48b-a3b": 1, "ling-3.0-flash": 1, "phi-3-mini": 4, "olmo2-1b": 4, "olmo2-7b": 4}
@@ -57,7 +57,7 @@ def has_experts(shape):
                      "olmoe-1b-7b", "trinity-mini", "k-exaone-236b", "hy3", "mellum2-12b", "ling-lite", "ling-mini-2.0",
                      "deepseek-moe-16b", "phi-3.5-moe", "kimi-linear-48b-a3b", "ling-3.0-flash",
                      "minimax-text-01", "dbrx", "minimax-m3", "smallthinker-21b-a3b",
-                     "arctic-480b", "dots.llm1", "glm-5", "deepseek-v4-flash")
+                     "arctic-480b", "grok-2", "dots.llm1", "glm-5", "glm-5.3-flash", "deepseek-v4-flash")
 
 
 @pytest.mark.parametrize("shape", shapes())
@@ -96,7 +96,7 @@ def test_the_shapes_cover_the_architectures_of_the_engine(tmp_path):
     encoders = {"bert", "nomic-bert", "nomic-bert-moe", "jina-bert-v2", "jina-bert-v3", "modern-bert",
                 "eurobert", "neo-bert", "llama-embed", "gemma-embedding"}
     assert encoders <= set(supported)
-    heads = {"eagle3", "gemma4-assistant"}  # which draft for a model of another architecture
+    heads = {"eagle3", "dflash", "gemma4-assistant"}  # which draft for a model of another architecture
     assert heads <= set(supported)
     assert len(names) >= 0.8 * len(set(supported) - encoders - heads)
 

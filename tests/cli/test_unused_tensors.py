@@ -36,7 +36,7 @@ def test_nothing_is_said_of_others():
     for name in ("llama-f32", "qwen3-f32", "gemma4-f32", "qwen4exp-f32", "deepseek2-v3-f32", "glm4moe-f32",
                  "phi3-long-f32", "phi3-short-f32", "minicpm3-split-f32",
                  "kimi-k3-f32", "hy_v4-f32", "dots3note-f32", "bailingmoe3-narrow-f32", "minimax-01-f32",
-                 "minimax-m3-f32"):
+                 "minimax-m3-f32", "glm5-next-f32"):
         done = evaluated(DATA / "golden" / f"{name}.gguf")
         assert done.returncode == 0 and b"no place" not in done.stderr
     done = infer("embed", "-m", DATA / "embed" / "jina-bert-v2-rank" / "model.gguf", "--pooling", "mean", "-f", "-",

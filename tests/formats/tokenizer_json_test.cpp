@@ -550,3 +550,62 @@ TEST_CASE("tokenizer.model: what is wrong is named") {
     }
   }
 }
+
+TEST_CASE("tokenizer.jsonl: tokens, scores and kinds, and what tokenizer_config.json says") {
+  TempDir dir;
+  const auto file = [&](const std::string& name, const std::string& contents) {
+    write_bytes(dir.path(name), bytes_of(contents));
+  };
+  Metadata config;
+  config.set("hf.config.vocab_size", MetaValue(int64_t{7}));
+  const std::string rows =
+      "[\"<|plamo:unk|>\", 0.0, \"UNKNOWN\", null]\n[\"<|plamo:bos|>\", 0, \"CONTROL\"]\r\n"
+      "[\"<0x0A>\", 0, \"BYTE\"]\n\n[\"日本\", -7.25, \"NORMAL\", null]\n[\"<|plamo:op|>\", 0]";
+  file("tokenizer.jsonl", rows);
+  file("tokenizer_config.json", R"({"eos_token":"<|plamo:op|>","add_bos_token":true,
+      "break_around_repeated_chars_threshold":4,"break_around_consecutive_spaces_threshold":3})");
+  const auto read = [&] { return safetensors::read_tokenizer(dir.path(""), config); };
+  auto spec = read();
+  REQUIRE_MESSAGE(spec, spec.error().message());
+  CHECK(spec->model == "plamo2");
+  CHECK(spec->tokens == Texts{"<|plamo:unk|>", "<|plamo:bos|>", "<0x0A>", "日本", "<|plamo:op|>",
+                              "[PAD5]", "[PAD6]"});
+  using enum TokenType;
+  CHECK(spec->types == std::vector{unknown, control, byte, normal, control, unused, unused});
+  CHECK(spec->scores[3] == -7.25f);
+  CHECK(spec->unknown == 0);
+  CHECK(spec->bos == 1);
+  CHECK(spec->eos == 4);
+  CHECK(spec->eot == 4);
+  CHECK(spec->add_bos == 1);
+  CHECK(spec->cut_repeats == 4);
+  CHECK(spec->cut_spaces == 3);
+
+  // As `convert` writes it.
+  Metadata keys("keys");
+  REQUIRE(add_tokenizer_keys(*spec, keys).ok());
+  const auto again = gguf::read_tokenizer(keys);
+  REQUIRE_MESSAGE(again, again.error().message());
+  CHECK(again->tokens == spec->tokens);
+  CHECK(again->types == spec->types);
+  CHECK(again->scores == spec->scores);
+  CHECK(again->cut_repeats == 4);
+  CHECK(again->cut_spaces == 3);
+
+  const auto refused_row = [&](const std::string& row, const char* why) {
+    file("tokenizer.jsonl", rows + "\n" + row);
+    const auto found = read();
+    REQUIRE_MESSAGE(!found, row);
+    INFO("found: ", found.error().message(), "; expected in it: ", why);
+    CHECK(found.error().code() == StatusCode::bad_file);
+    CHECK(found.error().message().find(why) != std::string::npos);
+    CHECK(found.error().message().find("line 7") != std::string::npos);
+  };
+  refused_row("[\"a\"]", "a token, its score");
+  refused_row("{\"a\": 1}", "an array");
+  refused_row("[3, 1.0]", "a string");
+  refused_row("[\"a\", \"b\"]", "number");
+  refused_row("[\"a\", 1e300]", "finite");
+  refused_row("[\"a\", 1", "line 7");
+  refused_row("1} , {", "line 7");
+}

@@ -1,5 +1,5 @@
 // Heads in files of their own that draft for a model: no token changes, the memory is the planned
-// one. eagle3_test.cpp and assistant_test.cpp have what they compute.
+// one. eagle3_test.cpp, assistant_test.cpp and dflash_test.cpp have what they compute.
 #include <doctest.h>
 
 #include <cstdio>
@@ -21,7 +21,8 @@ const std::vector<std::pair<std::string, std::string>> kDraftHeads = [] {
   for (const auto& [kind, models] :
        {std::pair<std::string, std::vector<std::string>>{
             "eagle3", {"llama-f32", "qwen35-f32", "gemma4-f32", "nemotron_h_moe-f32"}},
-        {"gemma4-assistant", {"gemma4-f32", "gemma4-moe-f32"}}}) {
+        {"gemma4-assistant", {"gemma4-f32", "gemma4-moe-f32"}},
+        {"dflash", {"llama-f32", "qwen35-f32", "gemma4-f32", "muse-glimmer-f32"}}}) {
     for (const std::string& model : models) {
       all.emplace_back(model, data_path("heads/" + kind + "-" + model + ".gguf"));
     }

@@ -18,9 +18,10 @@ using namespace infer::test;
 namespace {
 
 /// GLM has two such layers and the last one three, which form chains.
-const std::vector<std::string> kHeads = {"qwen35-f32",         "glm4moe-f32", "deepseek2-flash-f32",
-                                         "nemotron_h_moe-f32", "mimo-f32",    "mimo2-f32",
-                                         "hy_v3-f32"};
+const std::vector<std::string> kHeads = {
+    "qwen35-f32",  "glm4moe-f32",     "deepseek2-flash-f32", "nemotron_h_moe-f32",
+    "mimo-f32",    "mimo2-f32",       "hy_v3-f32",           "deepseek32-f32",
+    "glm-dsa-f32", "bailingmoe3-f32", "cohere2moe-f32"};
 
 LoadOptions usual(const char* drafter) {
   LoadOptions options;

@@ -190,7 +190,7 @@ def before_version_5(config):
 @pytest.mark.parametrize("name", [name for name in NAMES
                                   if name not in ("muse-glimmer", "olmo3-llama3", "kimi-linear", "dots3note",
                                                   "gpt2", "gpt2-untied", "starcoder", "mamba2", "mamba2-groups",
-                                                   "deepseek-v4", "bloom", "bloom-3-heads", "mpt", "mpt-6-heads",
+                                                   "deepseek-v4", "glm5-next", "bloom", "bloom-3-heads", "mpt", "mpt-6-heads",
                                                   "step35")])
 def test_configurations_of_transformers_4(name, tmp_path):
     saved(name, tmp_path / "m")

@@ -70,6 +70,7 @@ const std::map<std::string, Published>& published() {
       {"codeshell-7b", {7974}},
       {"qwen-7b", {7721}},
       {"arctic-480b", {478600}},
+      {"grok-2", {269515}},
       {"dots.llm1", {142774}},
       {"glm-5", {744000}},
       {"smallthinker-21b-a3b", {21507}},
@@ -77,6 +78,7 @@ const std::map<std::string, Published>& published() {
       {"xverse-7b", {7300}},
       {"mamba2-2.7b", {2703}},
       {"kimi-linear-48b-a3b", {49120}},
+      {"glm-5.3-flash", {313327}},  // 320B with a layer that predicts further tokens
       {"ling-3.0-flash", {124400}},
       {"minimax-text-01", {456000}},
       {"deepseek-v4-flash", {284300}},

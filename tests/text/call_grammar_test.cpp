@@ -115,6 +115,14 @@ const std::vector<Form>& forms() {
         "<|tool_call_argument_begin|>", "<|tool_call_end|>"},
        "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>",
        "<|tool_call_end|><|tool_calls_section_end|>"},
+      {"<|plamo:begin_tool_requests:plamo|>",
+       "plamo3",
+       {"<|plamo:constrain|>", "<|plamo:msg|>"},
+       "<|plamo:begin_tool_requests:plamo|><|plamo:begin_tool_request:plamo|>"
+       "<|plamo:begin_tool_name:plamo|>f<|plamo:end_tool_name:plamo|>"
+       "<|plamo:begin_tool_arguments:plamo|><|plamo:constrain|>json<|plamo:msg|>",
+       "<|plamo:end_tool_arguments:plamo|><|plamo:end_tool_request:plamo|>"
+       "<|plamo:end_tool_requests:plamo|>"},
       {"<function= <|start_header_id|>", "functionary-v3.1", {}, "<function=f>", "</function>"},
       {"<|start_header_id|> \"parameters\"",
        "llama3",

@@ -290,6 +290,20 @@ TEST_CASE("other forms") {
              "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_"
              "begin|>{}<|tool_call_end|><|tool_calls_section_end|>"),
         "", "", "functions.f:0|f|{};");
+  const auto plamo = [](std::string text) {  // { and } are what stands around marks
+    for (size_t at = 0; (at = text.find_first_of("{}", at)) != std::string::npos; ++at) {
+      text.replace(at, 1, text[at] == '{' ? "<|plamo:" : ":plamo|>");
+    }
+    return text;
+  };
+  check(read(plamo("{begin_tool_requests} {begin_think}"),
+             plamo("{begin_think}hm{end_think}I look.{begin_tool_requests}{begin_tool_request}"
+                   "{begin_tool_name}f{end_tool_name}{begin_tool_arguments}") +
+                 "<|plamo:constrain|>json<|plamo:msg|>{\"a\": [1]}" +
+                 plamo("{end_tool_arguments}{end_tool_request}\n{begin_tool_request}"
+                       "{begin_tool_name}g{end_tool_name}{begin_tool_arguments}") +
+                 "{}" + plamo("{end_tool_arguments}{end_tool_request}{end_tool_requests}")),
+        "hm", "I look.", "|f|{\"a\": [1]};|g|{};");
   check(read("<|tool_call|>", "<|tool_call|>[{\"name\": \"f\", \"arguments\": {}}]"), "", "",
         "|f|{};");
 }

@@ -154,6 +154,18 @@ class CallRules {
           mark("<|tool_call_end|>"));
       return "one (ws one)*";
     }
+    if (section.parse == calls::plamo) {
+      const auto named = [](const char* name) {
+        return mark(fmt::format("<|plamo:{}:plamo|>", name));
+      };
+      rules_ += fmt::format(
+          "one ::= {} ws {} {} ws {} ws {}\n", named("begin_tool_request"),
+          named("begin_tool_name"),
+          by_name(named("end_tool_name") + " ws " + named("begin_tool_arguments") + " " +
+                  mark("<|plamo:constrain|>") + " \"json\" " + mark("<|plamo:msg|>") + " ws "),
+          named("end_tool_arguments"), named("end_tool_request"));
+      return "one (ws one)*";
+    }
     if (section.parse == calls::function_json) return by_name("\">\" ws ");
     return {};
   }

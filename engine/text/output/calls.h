@@ -34,6 +34,10 @@ Calls mistral(std::string_view text, const DeclaredTools& tools);
 Calls deepseek(std::string_view text, const DeclaredTools& tools);
 /// `<|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>JSON<|tool_call_end|>`.
 Calls kimi(std::string_view text, const DeclaredTools& tools);
+/// `begin_tool_request`, NAME between `begin_tool_name` and `end_tool_name`, JSON between
+/// `begin_tool_arguments` and `end_tool_arguments`, `end_tool_request`; each mark is
+/// `<|plamo:MARK:plamo|>`.
+Calls plamo(std::string_view text, const DeclaredTools& tools);
 /// `NAME>JSON`: what follows `<function=`.
 Calls function_json(std::string_view text, const DeclaredTools& tools);
 /// A call as JSON, or the source of a program: a call of "python" with {"code": …}.

@@ -121,6 +121,23 @@ Calls kimi(std::string_view text, const DeclaredTools& /*tools*/) {
   return all_read(std::move(calls), text);
 }
 
+Calls plamo(std::string_view text, const DeclaredTools& /*tools*/) {
+  std::vector<ToolCall> calls;
+  while (take(text, "<|plamo:begin_tool_request:plamo|>")) {
+    if (!take(text, "<|plamo:begin_tool_name:plamo|>")) return std::nullopt;
+    const auto name = take_until(text, "<|plamo:end_tool_name:plamo|>");
+    if (!name || !take(text, "<|plamo:begin_tool_arguments:plamo|>")) return std::nullopt;
+    if (take(text, "<|plamo:constrain|>")) take(text, "json");
+    take(text, "<|plamo:msg|>");
+    const auto arguments = take_json(text);
+    if (!arguments || !take(text, "<|plamo:end_tool_arguments:plamo|>") ||
+        !take(text, "<|plamo:end_tool_request:plamo|>") || !add_named(*name, *arguments, calls)) {
+      return std::nullopt;
+    }
+  }
+  return all_read(std::move(calls), text);
+}
+
 Calls function_json(std::string_view text, const DeclaredTools& /*tools*/) {
   const auto name = take_until(text, ">");
   std::vector<ToolCall> calls;

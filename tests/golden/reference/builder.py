@@ -87,3 +87,11 @@ class Builder:
         self.matrix(b + "gate_exps", inner, self.width, count)
         self.matrix(b + "up_exps", inner, self.width, count)
         self.matrix(b + "down_exps", self.width, inner, count)
+
+
+def shared_experts(m, layer, experts, width, shared):
+    """Experts with a bias on the choice, beside those that every token takes."""
+    m.norm(f"blk.{layer}.ffn_norm", m.width)
+    m.experts(layer, experts, width)
+    m.bias(f"blk.{layer}.exp_probs_b", experts, spread=0.1)
+    m.feed_forward(layer, shared * width, norms=False, suffix="_shexp")

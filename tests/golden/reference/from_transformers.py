@@ -79,6 +79,17 @@ DEEPSEEK4 = {"hidden_size": 28, "moe_intermediate_size": 14, "num_hidden_layers"
              "rope_parameters": {**YARN, "factor": 4.0, "beta_fast": 8.0,
                                  "original_max_position_embeddings": 64}}
 
+# Blocks of few tokens, of which few are seen; a layer that takes over what another has chosen.
+GLM5_NEXT = LATENT | {
+    "num_hidden_layers": 5, "qk_rope_head_dim": 0, "q_lora_rank": 14, "moe_intermediate_size": 14,
+    "n_routed_experts": 6, "num_experts_per_tok": 2, "index_topk": 12, "index_head_dim": 12,
+    "index_n_heads": 7, "index_kpool": 4, "linear_head_dim": 10, "linear_num_heads": 4, "hc_mult": 3,
+    "hc_sinkhorn_iters": 5, "swiglu_limit": 0.7, "linear_lower_bound": -3.0,
+    "layer_types": ["linear_attention", "indexed_attention", "linear_attention",
+                    "indexed_attention", "indexed_attention"],
+    "indexer_types": ["full", "full", "full", "full", "shared"],
+    "mlp_layer_types": ["dense"] + 4 * ["sparse"], "max_position_embeddings": 256}
+
 # name → (configuration class, architecture's name in GGUF, arguments)
 MODELS = {
     "llama-yarn": ("LlamaConfig", "llama", DENSE | {"rope_parameters": {
@@ -344,6 +355,7 @@ CHECKPOINTS = {
         "index_topk": 48,
         "indexer_types": ["full"] * 3, "mlp_layer_types": ["dense", "dense", "sparse"]}),
     "deepseek-v4": ("DeepseekV4Config", "deepseek4", DEEPSEEK4),
+    "glm5-next": ("Glm5NextTextConfig", "glm5-next", GLM5_NEXT),
     "dots3note": ("Dots3NoteTextConfig", "dots3note", LATENT | {
         "num_hidden_layers": 4, "q_lora_rank": 14, "head_dim": 18, "n_shared_experts": 2,
         "shared_experts_intermediate_size": 10, "index_topk": 9, "index_head_dim": 16,

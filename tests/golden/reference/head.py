@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from . import recurrent
+from . import model, recurrent
 from .layers import layer_norm
 
 # Architectures whose layers take and make hidden states before the last norm.
@@ -11,13 +11,20 @@ RAW = {"mimo", "mimo2", "step35"}
 
 def block(m, x, layer):
     b = f"blk.{layer}."
+    latent = m.arch in model.LATENT | {"bailingmoe3"}
+    if latent:
+        m.chosen = lambda *_: None  # it sees all tokens
     if m.arch in recurrent.FAMILIES:
-        attend = lambda h: recurrent.attend(m, h, layer)
+        attend = lambda h: (m.attend_latent if latent else recurrent.attend)(*(
+            (h, layer) if latent else (m, h, layer)))
         feed = lambda h: (recurrent.experts if m.has(b + "ffn_gate_inp")
                           else recurrent.feed_forward)(m, h, b)
     else:
-        attend = lambda h: (m.attend_latent if m.arch == "deepseek2" else m.attend)(h, layer)
+        attend = lambda h: (m.attend_latent if latent else m.attend)(h, layer)
         feed = lambda h: (m.experts if m.has(b + "ffn_gate_inp") else m.feed_forward)(h, layer)
+    if m.arch in model.PARALLEL:
+        h = m.norm(x, b + "attn_norm")
+        return x + attend(h) + feed(h)
     x = x + attend(m.norm(x, b + "attn_norm"))
     after = "ffn_norm" if m.has(b + "ffn_norm") else "post_attention_norm"
     return x + feed(m.norm(x, b + after))
@@ -54,5 +61,6 @@ def of_layer(m, tokens, hidden, layer, raw):
         norms = [name + "shared_head_norm", f"blk.{layer}.layer_output_norm", "output_norm"]
         x = m.norm(unnormed, next(norm for norm in norms if m.has(norm)))
     own = m.has(name + "shared_head_head")
-    return m.linear(x, name + "shared_head_head" if own else
-                    "output" if m.has("output") else "token_embd"), unnormed if raw else x
+    made = m.linear(x, name + "shared_head_head" if own else
+                    "output" if m.has("output") else "token_embd")
+    return m.factor("logit_scale") * made if m.arch in model.PARALLEL else made, unnormed if raw else x

@@ -1,15 +1,7 @@
 """Tiny models of families whose experts are chosen by sigmoid, for make_golden.py."""
 
-from .builder import Builder
+from .builder import Builder, shared_experts
 from .make_heads import glm4moe_block, hy_v3_block, step35_attention
-
-
-def shared_experts(m, layer, experts, width, shared):
-    """Experts with a bias on the choice, beside those that every token takes."""
-    m.norm(f"blk.{layer}.ffn_norm", m.width)
-    m.experts(layer, experts, width)
-    m.bias(f"blk.{layer}.exp_probs_b", experts, spread=0.1)
-    m.feed_forward(layer, shared * width, norms=False, suffix="_shexp")
 
 
 def glm4moe(name):

@@ -19,12 +19,12 @@ from .make_experts import (afmoe, bailingmoe2, cohere2moe, dots1, exaone_moe, gl
                            minimax_m3, step35)
 from .make_heads import HEADS, add_heads, mimo2_attention
 from .make_layer_norms import dbrx, falcon, gpt2, gptneox, nemotron, orion, phi2, phimoe, stablelm, starcoder2
-from .make_newer import (bailingmoe, deci, granite_swa, jais2, laguna, maincoder, mellum, pangu, plm,
-                         spark, xverse)
+from .make_newer import (bailingmoe, deci, granite_swa, grok, jais2, laguna, maincoder, mellum, pangu,
+                         plamo3, plm, spark, xverse)
 from .make_plain import bitnet, chatglm, deepseek, exaone, minicpm, minicpm3, olmo, plain_layers
 from .make_recurrent import (bailingmoe3, falcon_h1, granitehybrid, kimi_k3, kimi_linear, lfm2,
                              mamba2_alone, minimax_01, nemotron_h, qwen35, qwen4exp)
-from .make_streams import deepseek4, dots3note, hy_v4
+from .make_streams import deepseek4, dots3note, glm5_next, hy_v4
 from .model import Model
 
 
@@ -664,6 +664,8 @@ MODELS = {
     "bailingmoe3-f32": bailingmoe3, "bailingmoe3-narrow-f32": bailingmoe3,
     "minimax-01-f32": minimax_01,
     "hy_v4-f32": hy_v4, "dots3note-f32": dots3note, "deepseek4-f32": deepseek4,
+    "glm5-next-f32": glm5_next,
+    "plamo3-f32": plamo3, "plamo3-plain-f32": plamo3, "grok-f32": grok, "grok-1-f32": grok,
     "qwen4exp-f32": qwen4exp,
 }
 
@@ -671,7 +673,7 @@ MODELS = {
 def make(name, directory):
     m = MODELS[name](name)
     stem = pathlib.Path(directory) / name
-    long = recurrent.FAMILIES | {"qwen4exp", "kimi-k3", "deepseek4"}
+    long = recurrent.FAMILIES | {"qwen4exp", "kimi-k3", "deepseek4", "glm5-next"}
     count = LONG if m.metadata["general.architecture"] in long else TOKENS
     tokens = [1] + m.rng.integers(3, VOCABULARY, count - 1).tolist()
     add_heads(m, name)

@@ -4,12 +4,14 @@ import zlib
 
 import numpy as np
 
-from .builder import VOCABULARY
+from .builder import VOCABULARY, shared_experts
+from .make_recurrent import latent_attention
 
 # Which models have one, and whether it has an embedding and an output of its own.
 HEADS = {"qwen35-f32": False, "glm4moe-f32": True, "deepseek2-flash-f32": False,
          "nemotron_h_moe-f32": False, "mimo-f32": False, "mimo2-f32": False, "step35-f32": True,
-         "hy_v3-f32": False}
+         "hy_v3-f32": False, "deepseek32-f32": False, "glm-dsa-f32": True, "bailingmoe3-f32": False,
+         "cohere2moe-f32": False}
 # Which models have several of them, and how many.
 CHAINS = {"glm4moe-f32": 2, "mimo2-f32": 3, "step35-f32": 2}
 
@@ -115,7 +117,40 @@ def step35(m, layer):
         m.metadata[f"step35.{key}"] += [value]
 
 
-BLOCKS = {"nemotron_h_moe": nemotron, "qwen35": qwen35, "glm4moe": glm4moe_block, "mimo": mimo,
+def latent(m, layer):
+    """Of DeepSeek V3.2 and GLM-5, without an index."""
+    key = lambda name: m.metadata[f"{m.metadata['general.architecture']}.{name}"]
+    rope = key("rope.dimension_count")
+    m.norm(f"blk.{layer}.attn_norm", m.width)
+    latent_attention(m, layer, key("attention.kv_lora_rank"), rope,
+                     key("attention.key_length_mla") - rope, key("attention.value_length_mla"))
+    shared_experts(m, layer, key("expert_count"), key("expert_feed_forward_length"),
+                   key("expert_shared_count"))
+
+
+def bailingmoe3(m, layer):
+    b = f"blk.{layer}."
+    m.norm(b + "attn_norm", m.width)
+    latent_attention(m, layer, 14, 6, 8, 12)
+    m.matrix(b + "attn_gate", m.heads, m.width, gain=2.0)
+    m.norm(b + "ffn_norm", m.width)
+    m.experts(layer, 8, 14)
+    m.bias(b + "exp_probs_b", 8)
+    m.feed_forward(layer, 18, norms=False, suffix="_shexp")
+    m.norm(b + "layer_output_norm", m.width)
+    m.metadata["bailingmoe3.attention.head_count_kv"] += [1]
+
+
+def cohere2moe(m, layer):
+    """With a window; RoPE it has in any case."""
+    m.attention(layer)
+    m.experts(layer, 6, 14)
+    m.feed_forward(layer, 14, norms=False, suffix="_shexp")
+    m.metadata["cohere2moe.attention.sliding_window_pattern"] += [True]
+
+
+BLOCKS = {"deepseek32": latent, "glm-dsa": latent, "bailingmoe3": bailingmoe3, "cohere2moe": cohere2moe,
+          "nemotron_h_moe": nemotron, "qwen35": qwen35, "glm4moe": glm4moe_block, "mimo": mimo,
           "mimo2": mimo2, "step35": step35, "hy_v3": hy_v3_block}
 
 
@@ -143,5 +178,5 @@ def add_head(m, name, arch, layer):
     if HEADS[name]:
         m.tensors[b + "embed_tokens.weight"] = m.rng.normal(0, 1.0, (VOCABULARY, m.width))
         m.matrix(b + "shared_head_head", VOCABULARY, m.width, gain=2.0)
-    if arch not in ("deepseek2", "mimo2"):
+    if arch not in ("deepseek2", "mimo2", "bailingmoe3"):
         m.norm(b + "shared_head_norm", m.width)

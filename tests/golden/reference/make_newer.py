@@ -1,6 +1,8 @@
 """Tiny models of families of 2025 and 2026 that are put together from parts of others, for
 make_golden.py."""
 
+import numpy as np
+
 from .builder import Builder
 from .make_experts import shared_experts
 from .make_plain import plain_layers
@@ -190,4 +192,48 @@ def xverse(name):
     m = Builder(name, "xverse", 36, 3, 6, 2, 6, feed_forward_length=38)
     m.embedding()
     plain_layers(m, 38)
+    return m
+
+
+def plamo3(name):
+    """Its norms behind the parts are named without an ending, as in files."""
+    keys = {} if "plain" in name else {
+        "attention__sliding_window": 7, "rope__freq_base_swa": 700.0,
+        "attention__sliding_window_pattern": [True, True, False, True]}
+    m = Builder(name, "plamo3", 30, 4, 6, 2, 10, feed_forward_length=38, rope__freq_base=5e4, **keys)
+    m.embedding()
+    for layer in range(m.layers):
+        b = f"blk.{layer}."
+        m.attention(layer)
+        parts = [m.tensors.pop(f"{b}attn_{part}.weight") for part in "qkv"]
+        m.tensors[b + "attn_qkv.weight"] = np.concatenate(parts)
+        m.norm(b + "attn_q_norm", 10)
+        m.norm(b + "attn_k_norm", 10)
+        m.feed_forward(layer, 38, fused=True)
+        for part in ("post_attention_norm", "post_ffw_norm"):
+            m.tensors[b + part] = m.rng.normal(1, 0.2, m.width)
+    return m
+
+
+def grok(name):
+    """-1: what the file leaves out is that of Grok 1. Else there is a feed-forward beside the experts."""
+    first = name == "grok-1-f32"
+    keys = {} if first else {
+        "embedding_scale": 2.7, "logit_scale": 0.7, "attention__output_scale": 0.4,
+        "attn_logit_softcapping": 3.0, "final_logit_softcapping": 4.0, "router_logit_softcapping": 30.0,
+        "expert_feed_forward_length": 14}
+    m = Builder(name, "grok", 30, 3, 6, 2, 10, feed_forward_length=14 if first else 38,
+                rope__freq_base=5000.0, expert_count=6, expert_used_count=2, **keys)
+    m.embedding()
+    if first:
+        m.tensors["token_embd.weight"] /= 50.0
+    for layer in range(m.layers):
+        b = f"blk.{layer}."
+        m.attention(layer)
+        m.norm(b + "attn_output_norm", m.width)
+        m.norm(b + "ffn_norm", m.width)
+        m.experts(layer, 6, 14)
+        if not first:
+            m.feed_forward(layer, 38, norms=False)
+        m.norm(b + ("layer_output_norm" if first else "post_ffw_norm"), m.width)
     return m

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from .builder import Builder
-from .make_experts import shared_experts
-from .make_recurrent import latent_attention, latent_keys
+from .builder import Builder, shared_experts
+from .make_recurrent import kimi_delta, latent_attention, latent_keys
 
 
 def hyper_connection(m, name, streams, parts):
@@ -20,6 +19,14 @@ def slot_index(m, layer, heads, key, rank):
     m.norm(b + "k_norm", key)
     m.bias(b + "k_norm", key)
     m.matrix(b + "proj", heads, m.width, gain=1.5)
+
+
+def mixed_streams(m, layer, streams):
+    b = f"blk.{layer}."
+    for part in ("attn", "ffn"):
+        m.matrix(f"{b}hc_{part}_fn", streams * (streams + 2), streams * m.width, gain=1.5)
+        m.tensors[f"{b}hc_{part}_base.weight"] = m.rng.normal(0, 0.7, streams * (streams + 2))
+        m.tensors[f"{b}hc_{part}_scale.weight"] = m.rng.uniform(0.4, 1.3, 3)
 
 
 def hy_v4(name):
@@ -82,10 +89,7 @@ def deepseek4(name):
 
     for layer, block in enumerate(ratios):
         b = f"blk.{layer}."
-        for part in ("attn", "ffn"):
-            m.matrix(f"{b}hc_{part}_fn", streams * (streams + 2), streams * width, gain=1.5)
-            m.tensors[f"{b}hc_{part}_base.weight"] = m.rng.normal(0, 0.7, streams * (streams + 2))
-            m.tensors[f"{b}hc_{part}_scale.weight"] = m.rng.uniform(0.4, 1.3, 3)
+        mixed_streams(m, layer, streams)
         m.norm(b + "attn_norm", width)
         m.matrix(b + "attn_q_a", rank, width)
         m.norm(b + "attn_q_a_norm", rank)
@@ -143,6 +147,44 @@ def dots3note(name):
         m.matrix(b + "attn_gate", m.heads, m.width, gain=2.0)
         if not slides:
             slot_index(m, layer, 5, 11, rank)
+        if layer == 0:
+            m.feed_forward(layer, 38)
+        else:
+            shared_experts(m, layer, 6, 14, 1)
+    return m
+
+
+def glm5_next(name):
+    """Blocks that are chosen by the third and taken over by the fifth layer, a shorter text than all of
+    the last one's."""
+    arch, streams, rank, sizes, block = "glm5-next", 3, 16, (14, 0, 8, 12), 6
+    kinds = [0, 0, 1, 0, 1, 1]
+    m = Builder(name, arch, 30, len(kinds), 3, kinds, 14, feed_forward_length=38, kda__head_dim=10,
+                kda__gate_lower_bound=-3.0, ssm__conv_kernel=4, attention__q_lora_rank=rank,
+                attention__indexer__top_k=4 * block, attention__indexer__head_count=5,
+                attention__indexer__key_length=11, attention__indexer__kpool=block,
+                attention__indexer__kpool_select_tail=True,
+                attention__indexer__types=[True, True, True, True, False, True],
+                hyper_connection__count=streams, hyper_connection__sinkhorn_iterations=4,
+                hyper_connection__epsilon=1e-3, expert_count=6, expert_used_count=2,
+                expert_shared_count=1, expert_feed_forward_length=14, expert_weights_norm=True,
+                expert_weights_scale=1.7, leading_dense_block_count=1,
+                swiglu_clamp_exp=[0.5] * len(kinds), swiglu_clamp_shexp=[0.6] * len(kinds))
+    latent_keys(m, *sizes)
+    m.embedding()
+    for layer, kind in enumerate(kinds):
+        b = f"blk.{layer}."
+        mixed_streams(m, layer, streams)
+        m.norm(b + "attn_norm", m.width)
+        if kind:
+            latent_attention(m, layer, *sizes)
+            if layer != 4:
+                slot_index(m, layer, 5, 11, rank)
+                m.matrix(b + "indexer_compressor_gate", 11, m.width, gain=1.5)
+                m.tensors[b + "indexer_compressor_ape.weight"] = m.rng.normal(0, 1, (block, 11))
+        else:
+            kimi_delta(m, layer, 10, "fg")
+            m.tensors[b + "ssm_a"] = m.tensors[b + "ssm_a"][:, 0]
         if layer == 0:
             m.feed_forward(layer, 38)
         else:

@@ -7,7 +7,7 @@ llama.cpp's converter.
 
 import numpy as np
 
-from . import deepseek4, gemma3n, gemma4, gguf, hy_v4, kimi_k3, qwen4exp, recurrent
+from . import deepseek4, gemma3n, gemma4, gguf, glm5_next, hy_v4, kimi_k3, qwen4exp, recurrent
 from .layers import (alibi_slopes, attention, choose, choose_blocks, geglu, gelu, gelu_tanh, inverse_frequencies, layer_norm, rms_norm, rotate, route,
                      sigmoid, silu, softplus, sparse_mix, swiglu, swiglu_oai, xielu, yarn_frequencies, yarn_magnitude)
 
@@ -21,7 +21,7 @@ INTERLEAVED = DEEPSEEK | {"bailingmoe3", "hy_v4", "dots3note", "llama", "olmo", 
                "llama4", "arcee", "muse-glimmer", "internlm2", "minicpm", "deepseek", "chatglm", "cohere2moe",
                "maincoder", "bailingmoe", "plm", "deci", "xverse", "baichuan", "arctic", "nanbeige"}
 # Architectures with an RMSNorm on every head of queries and keys.
-HEAD_NORMS = {"qwen3", "qwen3moe", "qwen3vl", "gemma3", "apertus", "glm4moe", "exaone4", "dots1",
+HEAD_NORMS = {"plamo3", "qwen3", "qwen3moe", "qwen3vl", "gemma3", "apertus", "glm4moe", "exaone4", "dots1",
               "afmoe", "exaone-moe", "muse-glimmer", "bailingmoe2", "step35", "hy_v3", "laguna", "mellum", "minimax-m3", "openelm", "maple"}
 # Architectures with a LayerNorm that attention and feed-forward share: they lie side by side.
 PARALLEL = {"command-r", "cohere2", "cohere2moe", "phi2"}
@@ -74,7 +74,8 @@ class Model:
         normalised = layer_norm if self.arch in LAYER_NORMS else rms_norm
         if self.arch == "olmo":  # without weights
             return normalised(x, 1.0, self.eps)
-        y = normalised(x, self.tensors[name + ".weight"], self.eps if eps is None else eps)
+        weight = self.tensors[name if name in self.tensors else name + ".weight"]
+        y = normalised(x, weight, self.eps if eps is None else eps)
         return y + self.tensors.get(name + ".bias", 0.0)
 
     # Rotary position embedding.
@@ -87,8 +88,8 @@ class Model:
         factor = self.key("rope.scaling.factor", 1.0)
         if self.arch == "gemma3" and layer % 6 < 5 or self.arch in ("mimo2", "dots3note") and self.window(layer):
             return inverse_frequencies(dims, self.key("rope.freq_base_swa", 10000.0)), 1.0
-        if self.arch in ("step35", "laguna", "mellum", "spark2_5") and self.window(layer):
-            return inverse_frequencies(self.key("rope.dimension_count_swa"),
+        if self.arch in ("step35", "laguna", "mellum", "spark2_5", "plamo3") and self.window(layer):
+            return inverse_frequencies(self.key("rope.dimension_count_swa", dims),
                                        self.key("rope.freq_base_swa")), 1.0
         if self.arch == "step35":  # half of the head, and factors for all of it
             return inverse_frequencies(dims // 2, base, factors[:dims // 4]), 1.0
@@ -139,9 +140,9 @@ class Model:
             return heads
         if self.arch == "llama4" and (layer + 1) % 4 == 0 or self.arch in ("kimi-linear", "kimi-k3", "gpt2", "starcoder"):
             return heads
-        if not self.key("attention.rope_pattern", [True] * self.layers)[layer]:
+        if not self.key("attention.rope_pattern", [True] * (layer + 1))[layer]:
             return heads
-        if self.arch == "cohere2moe" and layer < self.key("leading_dense_block_count"):
+        if self.arch == "cohere2moe" and not self.key("leading_dense_block_count") <= layer < self.layers:
             frequencies, magnitude = self.rotation(layer)
             return rotate(heads, frequencies, True, magnitude)
         windows = self.arch in ("cohere2", "cohere2moe", "exaone4", "afmoe", "exaone-moe", "muse-glimmer") and self.key("attention.sliding_window", 0)
@@ -164,7 +165,9 @@ class Model:
             return window if layer % 6 < 5 else 0
         if self.arch in ("olmo2", "cohere2", "exaone4", "afmoe", "muse-glimmer"):
             return window if layer % 4 < 3 else 0
-        if window and self.arch in ("mimo2", "exaone-moe", "step35", "cohere2moe", "laguna", "mellum",
+        if self.arch == "plamo3" and "plamo3.attention.sliding_window_pattern" not in self.metadata:
+            return window if layer % 8 < 7 else 0
+        if window and self.arch in ("plamo3", "mimo2", "exaone-moe", "step35", "cohere2moe", "laguna", "mellum",
                                     "granite_swa", "spark2_5", "dots3note", "maple"):
             return window if self.key("attention.sliding_window_pattern")[layer] else 0
         return window
@@ -204,6 +207,8 @@ class Model:
                                      self.key("rope.scaling.original_context_length"), 0)
         scale = self.key("attention.scale", self.head_dim ** (-1 if self.arch == "jais" else -0.5))
         softcap = self.key("attn_logit_softcapping", 50.0) if self.arch == "gemma2" else 0.0
+        if self.arch == "grok":
+            scale, softcap = self.key("attention.output_scale", 0.08838834764831845), self.key("attn_logit_softcapping", 30.0)
         chosen = self.chosen_blocks(x, layer) if self.has(b + "indexer.q_proj") else None
         mixed = attention(q, k, v, scale, self.window(layer), softcap,
                           self.tensors.get(b + "attn_sinks.weight"), chunk, self.ahead, chosen, self.slopes())
@@ -296,7 +301,7 @@ class Model:
     # Feed-forward.
 
     def activation(self):
-        return {"gemma": geglu, "gemma2": geglu, "gemma3": geglu, "smallthinker": lambda gate, up: np.maximum(gate, 0) * up, "gpt-oss": swiglu_oai, "minimax-m3": swiglu_oai,
+        return {"gemma": geglu, "gemma2": geglu, "gemma3": geglu, "grok": geglu, "smallthinker": lambda gate, up: np.maximum(gate, 0) * up, "gpt-oss": swiglu_oai, "minimax-m3": swiglu_oai,
                 "spark2_5": lambda gate, up: gelu(gate) * up,
                 "bitnet-b1.58": lambda gate, up: np.maximum(gate, 0) ** 2 * up}.get(self.arch, swiglu)
 
@@ -450,6 +455,8 @@ class Model:
         """1 where a file has none; the first files of MiniCPM do not say those of its 2.4B model."""
         absent = {"embedding_scale": 12.0, "residual_scale": 1.4 / np.sqrt(self.layers),
                   "logit_scale": self.width / 256} if self.arch in ("minicpm", "minicpm3") else {}
+        if self.arch == "grok":
+            absent = {"embedding_scale": 78.38367176906169, "logit_scale": 0.5773502691896257}
         return self.key(name, absent.get(name, 1.0))
 
     def side_by_side(self, b):
@@ -470,7 +477,7 @@ class Model:
             return self.hidden_of_rounds(x)
         scale = self.factor("residual_scale")
         pre = self.arch not in ("olmo2", "exaone4")
-        post = self.arch in ("gemma2", "gemma3", "glm4", "olmo2", "exaone4", "afmoe",
+        post = self.arch in ("plamo3", "grok", "gemma2", "gemma3", "glm4", "olmo2", "exaone4", "afmoe",
                              "muse-glimmer")
         post_eps = 1e-8 if self.arch == "muse-glimmer" else None
         ffn_norm = ("post_attention_norm" if self.arch in ("gpt-oss", "seed_oss", "glm4moe")
@@ -489,27 +496,32 @@ class Model:
                 routed = self.has(b + "ffn_gate_inp")
                 x = x + h + (self.experts if routed else self.feed_forward)(own, layer)
                 continue
-            x = x + scale * (self.norm(h, b + "post_attention_norm", post_eps) if post else h)
+            after = "attn_output_norm" if self.arch == "grok" else "post_attention_norm"
+            x = x + scale * (self.norm(h, b + after, post_eps) if post else h)
             h = self.norm(x, b + ffn_norm) if pre else x
             routed = self.has(b + "ffn_gate_inp")
             h = self.experts(h, layer) if routed and self.arch != "arctic" else self.feed_forward(h, layer)
             if self.arch == "arctic":
                 h = h + self.experts(self.norm(self.entered[-1], b + "ffn_norm_exps"), layer)
-            x = x + scale * (self.norm(h, b + "post_ffw_norm", post_eps) if post else h)
+            if self.arch == "grok" and self.has(b + "ffn_up"):
+                beside = self.feed_forward(self.norm(x, b + ffn_norm), layer)
+                h = (h + beside) * np.sqrt(0.5)
+            after = "layer_output_norm" if self.has(b + "layer_output_norm") else "post_ffw_norm"
+            x = x + scale * (self.norm(h, b + after, post_eps) if post else h)
         self.entered.append(x)
         return self.norm(x, "output_norm")
 
     def logits(self, tokens):
         """(len(tokens), vocabulary)."""
         own = {"gemma3n": gemma3n, "gemma4": gemma4, "qwen4exp": qwen4exp, "hy_v4": hy_v4, "kimi-k3": kimi_k3,
-               "deepseek4": deepseek4}
+               "deepseek4": deepseek4, "glm5-next": glm5_next}
         if self.arch in own:
             return own[self.arch].logits(self, tokens)
         if self.arch in recurrent.FAMILIES:
             return recurrent.logits(self, tokens)
         x = self.linear(self.hidden(tokens), "output" if self.has("output") else "token_embd")
         factor = self.factor("logit_scale")
-        x = x * factor if self.arch in PARALLEL | {"muse-glimmer"} else x / factor
+        x = x * factor if self.arch in PARALLEL | {"muse-glimmer", "grok"} else x / factor
         cap = self.key("final_logit_softcapping", 30.0 if self.arch == "gemma2" else 0.0)
         return cap * np.tanh(x / cap) if cap else x
 

@@ -235,7 +235,7 @@ TEST_CASE("WordPiece: long words are unknown, and a ▁ in the text is a charact
     return (*tokenizer)->encode(text, {false, false}).value();
   };
   CHECK(ids(std::string(100, 'a')).size() == 100);
-  CHECK(ids(std::string(101, 'a') + " b") == std::vector<int32_t>{0, 3});
+  CHECK(ids(std::string(101, 'a').append(" b")) == std::vector<int32_t>{0, 3});
   CHECK(ids("▁b") == std::vector<int32_t>{4, 5});
   CHECK(ids("a▁b") == std::vector<int32_t>{0});  // there is no ##▁
 }

@@ -95,6 +95,7 @@ class VulkanProgram final : public Program, private Recorder {
   Status record_all(Commands& commands) {
     recording_ = &commands;
     status_ = {};
+    broken_ = false;
     kept_read_ = 0;
     hazards_.clear();
     counts_.clear();
@@ -120,6 +121,7 @@ class VulkanProgram final : public Program, private Recorder {
       parts_ = std::max<int64_t>(submissions_[i], 1);
       counts_.emplace_back();
       record(calls_[i]);
+      if (broken_) return status_;
       write_time();
     }
     full_barrier(context_, commands.handle(), VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
@@ -243,7 +245,7 @@ class VulkanProgram final : public Program, private Recorder {
   }
 
   void barrier() override {
-    if (wanted_ != nullptr) return;
+    if (wanted_ != nullptr || broken_) return;
     full_barrier(context_, recording_->handle(), VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
                  VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
     ++counts_.back().barriers;
@@ -293,7 +295,8 @@ class VulkanProgram final : public Program, private Recorder {
     const int64_t count = parts == Parts::along_y ? std::clamp<int64_t>(groups.y, 1, parts_) : 1;
     for (int64_t part = 0; part < count; ++part) {
       if (part > 0) status_ = recording_->divide();
-      if (!status_.ok()) return;
+      broken_ = !status_.ok();
+      if (broken_) return;
       const int64_t begin = groups.y * part / count;
       dispatch_from(begin, *pipeline, push,
                     {groups.x, groups.y * (part + 1) / count - begin, groups.z});
@@ -344,6 +347,7 @@ class VulkanProgram final : public Program, private Recorder {
   std::unique_ptr<Commands> profiled_;
   gpu::Hazards hazards_;
   Status status_;
+  bool broken_ = false;  ///< a division failed: nothing is being recorded
 };
 
 }  // namespace

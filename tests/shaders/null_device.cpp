@@ -273,7 +273,7 @@ void play_device(VolkDeviceTable& vk) {
   INFER_PLAY(vkGetQueryPoolResults);
   INFER_PLAY(vkCmdBindPipeline);
   INFER_PLAY(vkCmdPushConstants);
-  INFER_PLAY(vkCmdDispatch);
+  INFER_PLAY(vkCmdDispatchBase);
   INFER_PLAY(vkCmdCopyBuffer);
   INFER_PLAY(vkCmdPipelineBarrier);
   INFER_PLAY(vkCmdResetQueryPool);

@@ -13,7 +13,7 @@ const ModelCounts kOnCpu[] = {
     {"qwen3moe-f32", {38, 30, 42, 0, 0}, {38, 30, 42, 0, 0}},
     {"gpt-oss-mxfp4", {34, 30, 38, 0, 0}, {34, 30, 38, 0, 0}},
     {"granitemoe-f32", {39, 35, 43, 0, 0}, {39, 35, 43, 0, 0}},
-    {"deepseek2-v3-f32", {72, 69, 72, 0, 0}, {72, 69, 72, 0, 0}},
+    {"deepseek2-v3-f32", {72, 66, 72, 0, 0}, {72, 66, 72, 0, 0}},
 };
 
 TEST_CASE("the CPU's steps have so many calls and barriers") {

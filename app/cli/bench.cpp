@@ -244,7 +244,8 @@ void print(const BenchReport& report) {
   }
   say("ceilings: {:.1f} GB/s read (B), {:.0f} G int8 multiply-accumulates/s (A)",
       report.read_bandwidth_gb_s, report.int8_mac_g_s);
-  if (report.streams > 1) say("each thread reads {} streams of a matrix at once (chosen by measurement)", report.streams);
+  if (report.streams > 1)
+    say("each thread reads {} streams of a matrix at once (chosen by measurement)", report.streams);
   if (report.large_page_bytes > 0) {
     say("{} of memory in large pages", human_bytes(report.large_page_bytes));
   }

@@ -118,8 +118,9 @@ void require_generating(const ServedModel& model) {
 
 std::shared_ptr<void> take_place(const Call& call) {
   if (!call.model->take_place()) {
-    throw Problem(429, "the server is busy: its queue is full; try again later, or start it with a "
-                       "larger --queue");
+    throw Problem(429,
+                  "the server is busy: its queue is full; try again later, or start it with a "
+                  "larger --queue");
   }
   return {nullptr, [model = call.model](void*) { model->give_place_back(); }};
 }

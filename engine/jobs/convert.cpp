@@ -1,10 +1,10 @@
 // Writes a Hugging Face checkpoint as a GGUF file. A weight passes through a buffer in stretches,
 // so that memory does not depend on the model's size.
 #include <algorithm>
-#include <filesystem>
 #include <map>
 
 #include "engine/core/log.h"
+#include "engine/core/platform/files.h"
 #include "engine/jobs/model_metadata.h"
 #include "engine/jobs/output_check.h"
 #include "engine/model/arch.h"
@@ -57,10 +57,10 @@ Status write_weight(const WeightSource& source, const Weight& weight, WeightSink
 void warn_of_missing_vocabulary(const std::string& directory, const WeightSource& source) {
   if (source.tokenizer().model != "none") return;
   std::string other;
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (name.find("tiktoken") != name.npos) other = " ('" + name + "' is not read)";
+  if (const auto names = os::names_in(directory)) {
+    for (const std::string& name : *names) {
+      if (name.find("tiktoken") != name.npos) other = " ('" + name + "' is not read)";
+    }
   }
   log(LogLevel::warning,
       "{}: no tokenizer.json and no tokenizer.model{}: the file has no vocabulary, so that it "

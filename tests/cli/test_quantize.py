@@ -347,6 +347,9 @@ def test_numbers_beyond_f16_are_refused_for_it_alone(source, tmp_path):
     data[-4:] = struct.pack("<f", 1e6)
     large.write_bytes(data)
     fails(3, "quantize", large, tmp_path / "q.gguf", "F16", says="65504")
+    # The scale of a block of Q4_0 ends at 65504 too; Q8_0 has larger levels.
+    fails(3, "quantize", large, tmp_path / "q.gguf", "Q4_0", "--pure", says="as Q4_0 can hold")
+    quantize(large, tmp_path / "q.gguf", "Q8_0")
     quantize(large, tmp_path / "q.gguf", "BF16")
 
 

@@ -55,21 +55,9 @@ class Deepseek4 final : public LimitedModel {
   }
 
   void build(ModelBuilder& m) const override {
-    ValueId x = streams_.spread(m, m.embed_tokens());
-    for (int64_t layer = 0; layer < params.layers; ++layer) {
-      m.g.set_unit({UnitKind::attention, static_cast<int32_t>(layer)});
-      Streams::Part part = streams_.take(m, x, block_name(layer, "hc_attn"));
-      ValueId h = m.rms_norm(part.taken, block_name(layer, "attn_norm.weight"), params.eps);
-      h = attend(m, h, layer);
-      if (layer + 1 == params.layers) {  // from here on only the rows whose logits are wanted
-        for (ValueId* value : {&x, &h, &part.shares, &part.mix}) *value = m.select_outputs(*value);
-      }
-      x = streams_.give(m, x, h, part);
-      m.g.set_unit({UnitKind::feed_forward, static_cast<int32_t>(layer)});
-      part = streams_.take(m, x, block_name(layer, "hc_ffn"));
-      h = m.rms_norm(part.taken, block_name(layer, "ffn_norm.weight"), params.eps);
-      x = streams_.give(m, x, feed_forward(m, h, layer), part);
-    }
+    ValueId x = streams_.layers(
+        m, params, [&](ValueId h, int64_t layer) { return attend(m, h, layer); },
+        [&](ValueId h, int64_t layer) { return feed_forward(m, h, layer); });
     m.g.set_unit({UnitKind::output, -1});
     x = m.rms_norm(streams_.take(m, x, "output_hc", false).taken, "output_norm.weight", params.eps);
     m.g.output(m.output_logits(x), "logits");

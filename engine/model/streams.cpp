@@ -49,6 +49,26 @@ ValueId Streams::give(ModelBuilder& m, ValueId x, ValueId h, const Part& part) c
   return m.g.add(op::MixStreams{}, {x, part.mix, h, part.shares});
 }
 
+ValueId Streams::layers(ModelBuilder& m, const DecoderParams& params, const Block& attend,
+                        const Block& feed) const {
+  ValueId x = spread(m, m.embed_tokens());
+  for (int64_t layer = 0; layer < params.layers; ++layer) {
+    m.g.set_unit({UnitKind::attention, static_cast<int32_t>(layer)});
+    Part part = take(m, x, block_name(layer, "hc_attn"));
+    ValueId h = m.rms_norm(part.taken, block_name(layer, "attn_norm.weight"), params.eps);
+    h = attend(h, layer);
+    if (layer + 1 == params.layers) {
+      for (ValueId* value : {&x, &h, &part.shares, &part.mix}) *value = m.select_outputs(*value);
+    }
+    x = give(m, x, h, part);
+    m.g.set_unit({UnitKind::feed_forward, static_cast<int32_t>(layer)});
+    part = take(m, x, block_name(layer, "hc_ffn"));
+    h = m.rms_norm(part.taken, block_name(layer, "ffn_norm.weight"), params.eps);
+    x = give(m, x, feed(h, layer), part);
+  }
+  return x;
+}
+
 ValueId Streams::mean(ModelBuilder& m, ValueId x) const {
   const float share = 1.0f / static_cast<float>(gates.streams);
   return m.g.add(op::MoeCombine{}, {x, constant(m, x, share)});

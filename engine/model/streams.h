@@ -2,6 +2,7 @@
 // (manifold-constrained hyper-connections: op::StreamGates), as in DeepSeek-V4.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "engine/model/builder.h"
@@ -33,6 +34,12 @@ struct Streams {
   Part take(ModelBuilder& m, ValueId x, const std::string& name, bool gives = true) const;
   /// The streams behind a part that has made h [embedding, 1, rows].
   ValueId give(ModelBuilder& m, ValueId x, ValueId h, const Part& part) const;
+  /// What a layer's attention or feed-forward makes of its normed input.
+  using Block = std::function<ValueId(ValueId x, int64_t layer)>;
+  /// All layers of a decoder, from its embeddings on; of the last layer only the rows whose logits
+  /// are wanted. The tensors of a layer's streams are "hc_attn_*" and "hc_ffn_*".
+  ValueId layers(ModelBuilder& m, const DecoderParams& params, const Block& attend,
+                 const Block& feed) const;
   /// The mean of the streams.
   ValueId mean(ModelBuilder& m, ValueId x) const;
 

@@ -39,45 +39,11 @@ BlockDrafter::BlockDrafter(const char* name, std::unique_ptr<Executor> executor,
       max_rows_(max_rows),
       together_(std::max<int64_t>(
           1, std::min(max_rows / (block_.rows + kFew), max_outputs / block_.rows))),
-      max_sequences_(max_sequences),
       costs_(costs),
+      sequences_(*cache_, max_sequences),
       logits_(executor_->info(), vocabulary) {}
 
-BlockDrafter::Held& BlockDrafter::held(int64_t id) {
-  const auto [found, fresh] = sequences_.try_emplace(id);
-  if (!fresh) return found->second;
-  try {
-    found->second.kv = cache_->add_sequence();
-  } catch (...) {
-    sequences_.erase(found);
-    throw;
-  }
-  return found->second;
-}
-
-void BlockDrafter::forget(int64_t id) {
-  const auto found = sequences_.find(id);
-  if (found == sequences_.end()) return;
-  cache_->remove_sequence(found->second.kv);
-  sequences_.erase(found);
-}
-
-/// The sequence is about to keep hidden states. Where enough others do, the one that was observed
-/// longest ago loses its own.
-void BlockDrafter::make_room(const Held& held) {
-  if (held.observed > 0) return;
-  int64_t count = 0;
-  Held* oldest = nullptr;
-  for (auto& [id, other] : sequences_) {
-    if (other.observed == 0) continue;
-    ++count;
-    if (oldest == nullptr || other.observed < oldest->observed) oldest = &other;
-  }
-  if (count < max_sequences_) return;
-  oldest->waiting = {};
-  oldest->states = {};
-  oldest->observed = 0;
-}
+void BlockDrafter::forget(int64_t id) { sequences_.forget(id); }
 
 /// Forgets the tokens from `length` on.
 void BlockDrafter::cut(Held& held, size_t length) {
@@ -95,9 +61,7 @@ void BlockDrafter::cut(Held& held, size_t length) {
 
 void BlockDrafter::observe(int64_t id, std::span<const int32_t> tokens,
                            std::span<const float> hidden) {
-  Held& h = held(id);
-  make_room(h);
-  h.observed = ++observations_;
+  Held& h = sequences_.observe(id, [](Held&) {});
   const auto width = static_cast<size_t>(width_);
   const size_t first = tokens.size() - hidden.size() / width;
   const auto same =
@@ -117,8 +81,8 @@ void BlockDrafter::observe(int64_t id, std::span<const int32_t> tokens,
 }
 
 double BlockDrafter::seconds(int64_t id, std::span<const int32_t>, int64_t tokens) const {
-  const auto found = sequences_.find(id);
-  const int64_t waiting = found == sequences_.end() ? 0 : std::ssize(found->second.waiting);
+  const Held* const found = sequences_.find(id);
+  const int64_t waiting = found == nullptr ? 0 : std::ssize(found->waiting);
   const int64_t now = block_.rows + std::min(waiting, kFew);
   const double later = costs_.seconds(block_.rows + waiting) - costs_.seconds(now);
   return costs_.seconds(now) + later / kBlockSpread + static_cast<double>(tokens) * follow_seconds_;
@@ -209,15 +173,15 @@ Status BlockDrafter::propose_some(std::span<DraftRequest* const> requests) {
   std::vector<Held*> used;
   Status status;
   for (DraftRequest* request : requests) {
-    const auto found = sequences_.find(request->id);
-    if (found == sequences_.end() || !prepare(found->second, request->history)) continue;
-    used.push_back(&found->second);
-    const Result<bool> ready = catch_up(found->second);
+    Held* const found = sequences_.find(request->id);
+    if (found == nullptr || !prepare(*found, request->history)) continue;
+    used.push_back(found);
+    const Result<bool> ready = catch_up(*found);
     if (!ready) {
       status = ready.error();
       break;
     }
-    if (*ready) active.push_back({request, &found->second});
+    if (*ready) active.push_back({request, found});
   }
   if (status.ok()) status = draft(std::move(active));
   for (Held* h : used) {

@@ -11,12 +11,12 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "engine/exec/executor.h"
 #include "engine/kv/kv_cache.h"
 #include "engine/spec/drafter.h"
+#include "engine/spec/held_sequences.h"
 #include "engine/spec/main_logits.h"
 #include "engine/spec/step_costs.h"
 
@@ -58,7 +58,7 @@ class BlockDrafter final : public Drafter {
     std::vector<int32_t> cached;   ///< positions of the entries in the cache, ascending
     std::vector<int32_t> waiting;  ///< positions of further entries, ascending
     std::vector<float> states;     ///< their hidden states [waiting][width]
-    uint64_t observed = 0;         ///< when, as observations_ counts; 0: it keeps no states
+    uint64_t observed = 0;         ///< HeldSequences; 0: it keeps no states
   };
   /// A request while it is served.
   struct Active {
@@ -67,8 +67,6 @@ class BlockDrafter final : public Drafter {
     size_t first = 0;  ///< number of its first result in the step
   };
 
-  Held& held(int64_t id);
-  void make_room(const Held& held);
   void cut(Held& held, size_t length);
   bool prepare(Held& held, std::span<const int32_t> history);
   Result<bool> catch_up(Held& held);
@@ -93,11 +91,9 @@ class BlockDrafter final : public Drafter {
   int64_t width_;  ///< elements of a hidden state of the main model
   int64_t max_rows_;
   int64_t together_;  ///< sequences of a step
-  int64_t max_sequences_;
   StepCosts costs_;
   double follow_seconds_ = 0;  ///< of a step of the transitions
-  uint64_t observations_ = 0;
-  std::unordered_map<int64_t, Held> sequences_;
+  HeldSequences<Held> sequences_;
   StepBatch batch_, follow_batch_;
   std::vector<KvCache::SequenceId> ids_;
   MainLogits logits_;

@@ -34,50 +34,14 @@ HeadDrafter::HeadDrafter(const char* name, std::unique_ptr<Executor> executor,
       own_(executor_->info().takes_own),
       max_rows_(max_rows),
       max_outputs_(max_outputs),
-      max_sequences_(max_sequences),
       costs_(costs),
+      sequences_(*cache_, max_sequences),
       logits_(executor_->info(), vocabulary),
       next_(std::move(next)) {}
 
-HeadDrafter::Held& HeadDrafter::held(int64_t id) {
-  const auto [found, fresh] = sequences_.try_emplace(id);
-  if (!fresh) return found->second;
-  try {
-    found->second.last.assign(static_cast<size_t>(width_), 0.0f);
-    found->second.kv = cache_->add_sequence();
-  } catch (...) {
-    sequences_.erase(found);
-    throw;
-  }
-  return found->second;
-}
-
 void HeadDrafter::forget(int64_t id) {
   if (next_ != nullptr) next_->forget(id);
-  const auto found = sequences_.find(id);
-  if (found == sequences_.end()) return;
-  cache_->remove_sequence(found->second.kv);
-  sequences_.erase(found);
-}
-
-/// The sequence is about to keep hidden states. Where enough others do, the one that was observed
-/// longest ago, which is not computed now, loses its own: they are many times what else is kept of
-/// it.
-void HeadDrafter::make_room(const Held& held) {
-  if (held.observed > 0) return;
-  int64_t count = 0;
-  Held* oldest = nullptr;
-  for (auto& [id, other] : sequences_) {
-    if (other.observed == 0) continue;
-    ++count;
-    if (oldest == nullptr || other.observed < oldest->observed) oldest = &other;
-  }
-  if (count < max_sequences_) return;
-  forget_last(*oldest);
-  oldest->waiting = {};
-  oldest->states = {};
-  oldest->recent = {};
-  oldest->observed = 0;
+  sequences_.forget(id);
 }
 
 void HeadDrafter::drop_ahead(Held& held) {
@@ -136,9 +100,11 @@ void HeadDrafter::trim(Held& held) const {
 
 void HeadDrafter::observe(int64_t id, std::span<const int32_t> tokens,
                           std::span<const float> hidden) {
-  Held& h = held(id);
-  make_room(h);
-  h.observed = ++observations_;
+  Held& h = sequences_.observe(id, [&](Held& other) {
+    forget_last(other);
+    other.recent = {};
+  });
+  if (h.last.empty()) h.last.assign(static_cast<size_t>(width_), 0.0f);
   const size_t first = tokens.size() - hidden.size() / static_cast<size_t>(width_);
   const auto same =
       static_cast<size_t>(std::ranges::mismatch(tokens, h.tokens).in1 - tokens.begin());
@@ -176,9 +142,8 @@ double HeadDrafter::seconds(int64_t id, std::span<const int32_t>, int64_t tokens
 
 /// `more`: pairs that will wait beside those that do.
 double HeadDrafter::seconds(int64_t id, int64_t more, int64_t tokens) const {
-  const auto found = sequences_.find(id);
-  const int64_t waiting =
-      more + (found == sequences_.end() ? 0 : std::ssize(found->second.waiting));
+  const Held* const found = sequences_.find(id);
+  const int64_t waiting = more + (found == nullptr ? 0 : std::ssize(found->waiting));
   const int64_t now = 1 + std::min(waiting, kFew);
   const double later = costs_.seconds(1 + waiting) - costs_.seconds(now);
   const double first = costs_.seconds(now) + later / kSpread;
@@ -272,15 +237,15 @@ Status HeadDrafter::propose_some(std::span<const Task> tasks) {
   std::vector<Held*> used;
   Status status;
   for (const Task& task : tasks) {
-    const auto found = sequences_.find(task.request->id);
-    if (found == sequences_.end() || !prepare(found->second, task.history)) continue;
-    used.push_back(&found->second);
-    const Result<bool> ready = catch_up(found->second, task.request->id);
+    Held* const found = sequences_.find(task.request->id);
+    if (found == nullptr || !prepare(*found, task.history)) continue;
+    used.push_back(found);
+    const Result<bool> ready = catch_up(*found, task.request->id);
     if (!ready) {
       status = ready.error();
       break;
     }
-    if (*ready) active.push_back({task, &found->second, {}});
+    if (*ready) active.push_back({task, found, {}});
   }
   if (status.ok()) status = draft(std::move(active));
   for (Held* h : used) {

@@ -19,12 +19,12 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "engine/exec/executor.h"
 #include "engine/kv/kv_cache.h"
 #include "engine/spec/drafter.h"
+#include "engine/spec/held_sequences.h"
 #include "engine/spec/main_logits.h"
 #include "engine/spec/step_costs.h"
 
@@ -71,7 +71,7 @@ class HeadDrafter final : public Drafter {
     std::vector<float> last;       ///< that of the last of `tokens`; zeros: not known
     bool last_known = false;
     std::vector<float> recent;  ///< those of up to kRecent tokens before the last [tokens][width]
-    uint64_t observed = 0;      ///< when, as observations_ counts; 0: it keeps no states
+    uint64_t observed = 0;      ///< HeldSequences; 0: it keeps no states
   };
   /// A request for one head.
   struct Task {
@@ -86,8 +86,6 @@ class HeadDrafter final : public Drafter {
     std::vector<float> state;  ///< for the token drafted next
   };
 
-  Held& held(int64_t id);
-  void make_room(const Held& held);
   void drop_ahead(Held& held);
   void cut(Held& held, size_t length);
   void trim(Held& held) const;
@@ -113,10 +111,8 @@ class HeadDrafter final : public Drafter {
   int64_t own_;    ///< ModelInfo::takes_own
   int64_t max_rows_;
   int64_t max_outputs_;
-  int64_t max_sequences_;
   StepCosts costs_;
-  uint64_t observations_ = 0;
-  std::unordered_map<int64_t, Held> sequences_;
+  HeldSequences<Held> sequences_;
   StepBatch batch_;
   std::vector<KvCache::SequenceId> ids_;
   MainLogits logits_;

@@ -36,7 +36,7 @@ void map_experts(CheckpointMap& m) {
   m.config.require(m.config.get_int("n_group", 1, 0, experts) <= 1, "n_group");
   m.keys.set_int("leading_dense_block_count", dense);
   m.keys.set_int("expert_feed_forward_length",
-                 m.config.need_int("moe_intermediate_size", 1, 1 << 20));
+                 m.config.need_int("moe_intermediate_size", 1, kMaxWidth));
   m.keys.set_int("expert_shared_count", m.config.get_int("num_shared_experts", 2, 0, 1024));
   m.keys.set_int("expert_gating_func", 2);
   m.keys.set_bool("expert_weights_norm", m.config.get_bool("route_norm", true));

@@ -7,7 +7,6 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kMaxWidth = int64_t{1} << 20;
 /// Files do not say which they are: those of 13B have so many.
 constexpr int64_t kLayersOf13b = 40;
 /// Baichuan 2 has so many tokens, and an output matrix whose rows are to be unit vectors.

@@ -25,7 +25,7 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
 
 void map_experts(CheckpointMap& m) {
   const int64_t experts = map_expert_counts(m);
-  const int64_t width = m.config.need_int("moe_intermediate_size", 1, 1 << 20);
+  const int64_t width = m.config.need_int("moe_intermediate_size", 1, kMaxWidth);
   const int64_t shared = m.config.get_int("num_shared_experts", 1, 0, 1024);
   const int64_t dense = m.config.get_int("first_k_dense_replace", 1, 0, m.layer_count());
   m.keys.set_int("leading_dense_block_count", dense);
@@ -53,10 +53,10 @@ void map_rope_width(CheckpointMap& m) {
   const char* const share = "partial_rotary_factor";
   if (m.config.has(share) || m.config.has(rope_section(m.config) + share)) return;
   m.config.require(m.config.has("rotary_dim"), "no partial_rotary_factor");
-  const auto width = static_cast<double>(m.config.get_int("rotary_dim", 1, 1, 1 << 20));
+  const auto width = static_cast<double>(m.config.get_int("rotary_dim", 1, 1, kMaxWidth));
   const int64_t heads = m.config.need_int("num_attention_heads", 1, 4096);
   const int64_t head = m.config.get_int(
-      "head_dim", m.config.need_int("hidden_size", 1, 1 << 20) / heads, 1, 1 << 20);
+      "head_dim", m.config.need_int("hidden_size", 1, kMaxWidth) / heads, 1, kMaxWidth);
   m.config.assume(share, width / static_cast<double>(std::max<int64_t>(1, head)));
 }
 

@@ -12,8 +12,6 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kMaxWidth = int64_t{1} << 20;
-
 Result<std::unique_ptr<Model>> read(HparamReader r) {
   auto model = std::make_unique<DeltaLatentModel>(r);
   model->latent.gate = AttentionBlock::Gate::of_heads;

@@ -7,7 +7,6 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kMaxWidth = int64_t{1} << 20;
 constexpr const char* kGelu = "gelu_pytorch_tanh";
 
 class CodeShell final : public DecoderModel {

@@ -11,7 +11,6 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kMaxWidth = int64_t{1} << 20;
 constexpr int64_t kPeriod = 4;  // of the layers that see everything
 
 class Cohere2Moe final : public DecoderModel {

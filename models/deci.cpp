@@ -38,7 +38,7 @@ void map(CheckpointMap& m) {
   const int64_t layers = m.config.need_int("num_hidden_layers", 1, 1024);
   const int64_t heads = m.config.need_int("num_attention_heads", 1, kMaxHeads);
   const int64_t head = m.config.get_int(
-      "head_dim", m.config.need_int("hidden_size", 1, 1 << 20) / heads, 1, 1 << 20);
+      "head_dim", m.config.need_int("hidden_size", 1, kMaxWidth) / heads, 1, kMaxWidth);
   std::vector<int64_t> queries, keys, widths;
   for (int64_t i = 0; i < layers; ++i) {
     keys.push_back(rows_of(m, i, "self_attn.k_proj") / std::max<int64_t>(1, head));

@@ -20,10 +20,10 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
 
 /// Queries, keys and values are one matrix.
 void map_ling_attention(CheckpointMap& m) {
-  const int64_t width = m.config.need_int("hidden_size", 1, 1 << 20);
+  const int64_t width = m.config.need_int("hidden_size", 1, kMaxWidth);
   const int64_t heads = m.head_count();
   const int64_t kv_heads = m.config.get_int("num_key_value_heads", heads, 1, heads);
-  const int64_t head = m.config.get_int("head_dim", width / heads, 1, 1 << 20);
+  const int64_t head = m.config.get_int("head_dim", width / heads, 1, kMaxWidth);
   for (int64_t i = 0; i < m.layer_count(); ++i) {
     const std::string name = layer_name(i, "attention.query_key_value.weight");
     const int64_t rows = (heads + 2 * kv_heads) * head;

@@ -198,7 +198,7 @@ void map(CheckpointMap& m) {
     // What llama.cpp needs all the same.
     m.keys.set_int("leading_dense_block_count", m.layer_count());
     m.keys.set_int("expert_feed_forward_length",
-                   m.config.need_int("intermediate_size", 1, int64_t{1} << 20));
+                   m.config.need_int("intermediate_size", 1, kMaxWidth));
     m.keys.set_int("expert_shared_count", 0);
   } else {
     m.config.assume("routed_scaling_factor", family.scale);

@@ -20,7 +20,6 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kMaxWidth = int64_t{1} << 20;
 constexpr int64_t kMostHeads = 4096;
 constexpr int64_t kMostBlock = 4096;
 constexpr int64_t kMostChosen = 1 << 16;

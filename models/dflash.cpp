@@ -26,7 +26,6 @@ namespace {
 constexpr const char* kFirst = "markov_w1.weight";
 constexpr const char* kMaskKey = "tokenizer.ggml.mask_token_id";
 constexpr int64_t kMostRows = 256;  // of a block
-constexpr int64_t kMaxWidth = int64_t{1} << 20;
 
 /// What the logits get for the token before: a row of a table, times a matrix.
 class Transitions final : public Model {

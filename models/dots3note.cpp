@@ -16,8 +16,6 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kMaxWidth = int64_t{1} << 20;
-
 class Dots3Note final : public DecoderModel {
  public:
   explicit Dots3Note(HparamReader& r)

@@ -14,8 +14,6 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   return DecoderModel::finish(std::move(model), r);
 }
 
-constexpr int64_t kMaxWidth = 1 << 20;
-
 /// Checkpoints may have queries, keys and values in one matrix, and a gate with what it multiplies,
 /// each with one bias.
 void split(CheckpointMap& m) {

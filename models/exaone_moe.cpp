@@ -19,7 +19,7 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   model->experts.route = read_route(r, model->params, 2, true);
   model->experts.shared_width =
       r.get_int("expert_shared_feed_forward_length",
-                r.get_int("expert_shared_count", 0, 0, 1024) * model->experts.width, 0, 1 << 20);
+                r.get_int("expert_shared_count", 0, 0, 1024) * model->experts.width, 0, kMaxWidth);
   return DecoderModel::finish(std::move(model), r);
 }
 

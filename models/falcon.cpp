@@ -10,8 +10,6 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kMaxWidth = int64_t{1} << 20;
-
 class Falcon final : public DecoderModel {
  public:
   explicit Falcon(HparamReader& r) : DecoderModel(r, op::Rope::Style::half_split) {

@@ -14,7 +14,6 @@ namespace infer {
 namespace {
 
 constexpr int64_t kStreams = 4;
-constexpr int64_t kMaxWidth = 1 << 20;
 constexpr int64_t kOwnLayers = 20;     // that store keys and values, where a file does not say
 constexpr int64_t kSparseLayers = 10;  // likewise
 constexpr float kSparse = 1.6448536f;  // deviations beyond which 5 % of a normal distribution lie

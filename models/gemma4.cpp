@@ -13,8 +13,6 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kMaxWidth = 1 << 20;
-
 class Gemma4 final : public SharedKvDecoder {
  public:
   explicit Gemma4(HparamReader& r) : SharedKvDecoder(r, {.period = 6}) {

@@ -15,8 +15,6 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kMaxWidth = int64_t{1} << 20;
-
 class Gemma4Assistant final : public Model {
  public:
   Gemma4Assistant(HparamReader& r, const ModelInfo& main) {

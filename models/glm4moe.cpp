@@ -38,7 +38,7 @@ void map(CheckpointMap& m) {
   const bool solar = m.config.checkpoint() == "SolarOpenForCausalLM";
   if (solar) {
     // Its configuration leaves out the width of the layers that it does not have.
-    m.config.assume("intermediate_size", m.config.need_int("moe_intermediate_size", 1, 1 << 20));
+    m.config.assume("intermediate_size", m.config.need_int("moe_intermediate_size", 1, kMaxWidth));
     m.config.assume("head_dim", int64_t{128});
     m.config.assume("n_shared_experts", int64_t{1});
   } else {

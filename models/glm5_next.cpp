@@ -17,7 +17,6 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kMaxWidth = int64_t{1} << 20;
 constexpr int64_t kMostBlock = 4096;
 
 class Glm5Next final : public DeltaLatentModel {

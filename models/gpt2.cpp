@@ -8,8 +8,6 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kMaxWidth = int64_t{1} << 20;
-
 class Gpt2 final : public DecoderModel {
  public:
   explicit Gpt2(HparamReader& r) : DecoderModel(r, op::Rope::Style::half_split) {

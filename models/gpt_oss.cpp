@@ -74,7 +74,8 @@ void map(CheckpointMap& m) {
   const int64_t experts = m.config.need_int("num_local_experts", 1, 65536);
   m.keys.set_int("expert_count", experts);
   m.keys.set_int("expert_used_count", m.config.get_int("num_experts_per_tok", 4, 1, experts));
-  m.keys.set_int("expert_feed_forward_length", m.config.need_int("intermediate_size", 1, 1 << 20));
+  m.keys.set_int("expert_feed_forward_length",
+                 m.config.need_int("intermediate_size", 1, kMaxWidth));
   m.ends();
   m.layers({{"input_layernorm", "attn_norm"},
             {"post_attention_layernorm", "post_attention_norm"},

@@ -36,7 +36,7 @@ void map(CheckpointMap& m) {
            .layer_norms = true,
            .table = "embed_in.weight"});
   m.keys.set_bool("use_parallel_residual", m.config.get_bool("use_parallel_residual", true));
-  const int64_t width = m.config.need_int("hidden_size", 1, 1 << 20);
+  const int64_t width = m.config.need_int("hidden_size", 1, kMaxWidth);
   m.tensors.also_named("embed_in.", "embed_tokens.");
   m.tensors.also_named("embed_out.", "lm_head.");
   m.tensors.also_named("final_layer_norm.", "norm.");

@@ -13,8 +13,6 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kMaxWidth = int64_t{1} << 20;
-
 /// Layers without key-value heads are Mamba-2.
 class GraniteHybrid final : public DecoderModel {
  public:
@@ -78,7 +76,7 @@ void map_experts(CheckpointMap& m) {
   m.layers({{"block_sparse_moe.router.layer", "ffn_gate_inp"},
             {"block_sparse_moe.output_linear", "ffn_down_exps"},
             {"shared_mlp.output_linear", "ffn_down_shexp"}});
-  const int64_t shared = m.config.get_int("shared_intermediate_size", 0, 0, 1 << 20);
+  const int64_t shared = m.config.get_int("shared_intermediate_size", 0, 0, kMaxWidth);
   if (shared > 0) m.keys.set_int("expert_shared_feed_forward_length", shared);
   for (int64_t i = 0; i < m.layer_count(); ++i) {
     const std::string to = block_name(i, "ffn_");

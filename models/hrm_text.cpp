@@ -105,8 +105,8 @@ void map(CheckpointMap& m) {
   }
   m.ends();
   m.tensors.copy("z_L_init", "hrm.z_l_init");
-  const int64_t rows = m.head_count() * m.config.need_int("head_dim", 1, 1 << 20);
-  const int64_t inner = m.config.need_int("intermediate_size", 1, 1 << 20);
+  const int64_t rows = m.head_count() * m.config.need_int("head_dim", 1, kMaxWidth);
+  const int64_t inner = m.config.need_int("intermediate_size", 1, kMaxWidth);
   for (int64_t i = 0; i < 2 * stack; ++i) {
     const std::string at = layer_name(i, "");
     const auto to = [&](const char* part) { return block_name(i, part); };

@@ -22,7 +22,8 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   model->experts.route = read_route(r, model->params, 1, true);
   if (const Weight* up = source.find("blk.0.ffn_up_shexp.weight"); up != nullptr) {
     const int64_t dense = model->params.feed_forward.front();
-    model->experts.shared_width = r.get_int("expert_shared_feed_forward_length", dense, 1, 1 << 20);
+    model->experts.shared_width =
+        r.get_int("expert_shared_feed_forward_length", dense, 1, kMaxWidth);
   }
   return DecoderModel::finish(std::move(model), r);
 }

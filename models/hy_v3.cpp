@@ -56,7 +56,7 @@ void map(CheckpointMap& m) {
   m.config.assume("norm_topk_prob", m.config.get_bool("route_norm", true));
   map_deepseek_experts(m, DeepseekRouting::v3);
   m.keys.set_int("expert_shared_feed_forward_length",
-                 shared * m.config.get_int("moe_intermediate_size", 1, 1, 1 << 20));
+                 shared * m.config.get_int("moe_intermediate_size", 1, 1, kMaxWidth));
 }
 
 }  // namespace

@@ -18,7 +18,6 @@ namespace infer {
 namespace {
 
 constexpr int64_t kMostStreams = 64;
-constexpr int64_t kMaxWidth = int64_t{1} << 20;
 constexpr op::Glu kSigmoid{op::Glu::Kind::sigmoid};
 
 class HyV4 final : public LimitedModel {

@@ -19,7 +19,7 @@ void split(CheckpointMap& m, int64_t layer, const std::string& kind, int64_t wid
   if (!m.tensors.has(from)) return;
   const int64_t heads = m.head_count();
   const int64_t kv_heads = m.config.get_int("num_key_value_heads", heads, 1, 4096);
-  const int64_t half = m.config.need_int("hidden_size", 1, 1 << 20) / heads / 2;
+  const int64_t half = m.config.need_int("hidden_size", 1, kMaxWidth) / heads / 2;
   const int64_t queries = heads / kv_heads;
   const TensorView all = m.tensors.view(from, {width, half, 2, (queries + 2) * kv_heads});
   if (!m.tensors.ok()) return;
@@ -54,7 +54,7 @@ void map(CheckpointMap& m) {
             {"feed_forward.w1", "ffn_gate"},
             {"feed_forward.w3", "ffn_up"},
             {"feed_forward.w2", "ffn_down"}});
-  const int64_t width = m.config.need_int("hidden_size", 1, 1 << 20);
+  const int64_t width = m.config.need_int("hidden_size", 1, kMaxWidth);
   for (int64_t i = 0; i < m.layer_count(); ++i) {
     split(m, i, ".weight", width);
     split(m, i, ".bias", 1);

@@ -12,8 +12,6 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kMaxWidth = int64_t{1} << 20;
-
 class Jais final : public DecoderModel {
  public:
   explicit Jais(HparamReader& r) : DecoderModel(r, op::Rope::Style::half_split) {

@@ -9,8 +9,6 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kMaxWidth = int64_t{1} << 20;
-
 class KimiK3 final : public DeltaLatentModel {
  public:
   explicit KimiK3(HparamReader& r)

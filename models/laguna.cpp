@@ -13,8 +13,6 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kMaxWidth = int64_t{1} << 20;
-
 /// Of files that do not say, the first of each four layers sees everything.
 std::vector<bool> sliding_layers(HparamReader& r, int64_t layers) {
   const std::string key = "attention.sliding_window_pattern";

@@ -10,8 +10,6 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kMaxWidth = int64_t{1} << 20;
-
 class Lfm2 final : public DecoderModel {
  public:
   explicit Lfm2(HparamReader& r) : DecoderModel(r, op::Rope::Style::half_split, true) {

@@ -84,7 +84,6 @@ void map_attention(CheckpointMap& m, int64_t experts) {
 
 void map(CheckpointMap& m) {
   m.begin({.architecture = "llama4", .rope_base = 500000.0});
-  constexpr int64_t kMaxWidth = 1 << 20;
   const int64_t experts = m.config.need_int("num_local_experts", 1, 65536);
   m.keys.set_int("feed_forward_length", m.config.need_int("intermediate_size_mlp", 1, kMaxWidth));
   m.keys.set_int("expert_feed_forward_length",

@@ -6,7 +6,6 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kMaxWidth = int64_t{1} << 20;
 /// A text may be of any length; llama.cpp's converter writes this.
 constexpr int64_t kContext = int64_t{1} << 20;
 

@@ -9,7 +9,6 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kMaxWidth = int64_t{1} << 20;
 constexpr float kLimit = 7.0f;  // no key of configurations says it
 
 class Maple final : public DecoderModel {

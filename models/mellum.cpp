@@ -12,8 +12,6 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kMaxWidth = int64_t{1} << 20;
-
 Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   HparamReader r(source);
   auto model = std::make_unique<DecoderModel>(r, op::Rope::Style::half_split);

@@ -10,8 +10,6 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kMaxWidth = int64_t{1} << 20;
-
 Result<std::unique_ptr<Model>> read(HparamReader r) {
   auto model = std::make_unique<DecoderModel>(r, op::Rope::Style::half_split);
   const DecoderParams& p = model->params;

@@ -42,7 +42,7 @@ void map(CheckpointMap& m) {
   m.config.assume("tie_word_embeddings", true);
   m.config.assume("rms_norm_eps", 1e-5);
   m.begin({.architecture = "minicpm3", .rope_width = "qk_rope_head_dim", .long_rope = true});
-  m.config.assume("v_head_dim", m.config.need_int("hidden_size", 1, 1 << 20) / m.head_count());
+  m.config.assume("v_head_dim", m.config.need_int("hidden_size", 1, kMaxWidth) / m.head_count());
   map_minicpm_scales(m, {.embedding = 12, .depth = 1.4, .base = 256});
   m.ends();
   m.layers({{"input_layernorm", "attn_norm"}, {"post_attention_layernorm", "ffn_norm"}});

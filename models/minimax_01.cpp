@@ -10,7 +10,6 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kMaxWidth = int64_t{1} << 20;
 /// Epsilon of the norm behind lightning attention, as in transformers. llama.cpp uses the file's.
 constexpr float kInnerEps = 1e-6f;
 

@@ -16,7 +16,6 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
 }
 
 void map(CheckpointMap& m) {
-  constexpr int64_t kMaxWidth = 1 << 20;
   const auto head = static_cast<double>(m.config.need_int("head_dim", 1, kMaxWidth));
   const auto rotated = static_cast<double>(m.config.get_int("rotary_dim", 0, 0, kMaxWidth));
   if (rotated > 0) m.config.assume("partial_rotary_factor", rotated / head);

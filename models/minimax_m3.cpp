@@ -16,7 +16,6 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kMaxWidth = int64_t{1} << 20;
 constexpr int64_t kMostTokens = 1 << 16;  ///< that a query sees
 constexpr auto kStyle = op::Rope::Style::half_split;
 constexpr double kAlpha = 1.702;

@@ -7,8 +7,6 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kMaxWidth = int64_t{1} << 20;
-
 class Mpt final : public DecoderModel {
  public:
   explicit Mpt(HparamReader& r) : DecoderModel(r, op::Rope::Style::half_split) {

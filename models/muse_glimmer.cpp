@@ -60,7 +60,7 @@ void map(CheckpointMap& m) {
   m.attention();
   m.feed_forward();
   // The norms of heads have no weights, and queries a factor.
-  const auto width = static_cast<size_t>(m.config.get_int("head_dim", 128, 1, 1 << 20));
+  const auto width = static_cast<size_t>(m.config.get_int("head_dim", 128, 1, kMaxWidth));
   const auto factor = static_cast<float>(m.config.get_float("qk_scale_factor", 3.87));
   for (int64_t i = 0; i < m.layer_count(); ++i) {
     m.tensors.put_values(block_name(i, "attn_q_norm.weight"), std::vector<float>(width, factor));

@@ -13,8 +13,6 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kMaxWidth = int64_t{1} << 20;
-
 class NemotronH final : public OnePartModel {
  public:
   explicit NemotronH(HparamReader& r) : OnePartModel(r, op::Rope::Style::half_split, true) {

@@ -48,7 +48,7 @@ void map(CheckpointMap& m) {
   m.config.assume("rms_norm_eps", m.config.get_float("norm_eps", 1e-6));
   m.begin({.architecture = "neo-bert", .table = "encoder.weight"});
   // A gated feed-forward of as many weights as a plain one of this width, in whole eights.
-  const int64_t plain = m.config.need_int("intermediate_size", 1, 1 << 20);
+  const int64_t plain = m.config.need_int("intermediate_size", 1, kMaxWidth);
   m.keys.set_int("feed_forward_length", (2 * plain / 3 + 7) / 8 * 8);
   m.keys.set_bool("attention.causal", false);
   m.keys.set_int("pooling_type", static_cast<int64_t>(Pooling::cls));

@@ -35,7 +35,7 @@ void map(CheckpointMap& m) {
   if (!m.tensors.ok()) return;
   const std::vector<int64_t> inner = widths(m, layers);
   m.config.assume("num_hidden_layers", layers);
-  m.config.assume("hidden_size", m.config.need_int("model_dim", 1, 1 << 20));
+  m.config.assume("hidden_size", m.config.need_int("model_dim", 1, kMaxWidth));
   m.config.assume("num_attention_heads", heads.front());
   m.config.assume("num_key_value_heads", keys.front());
   m.config.assume("intermediate_size", inner.front());

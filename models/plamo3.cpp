@@ -13,7 +13,6 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kMaxWidth = int64_t{1} << 20;
 constexpr int64_t kPeriod = 8;  // of the layers that see everything
 constexpr double kLocalBase = 10000.0;
 

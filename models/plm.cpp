@@ -35,7 +35,7 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
 
 void map(CheckpointMap& m) {
   m.begin({.architecture = "plm", .activation = "relu2", .rope_width = "qk_rope_head_dim"});
-  m.config.require(m.config.get_int("q_lora_rank", 0, 0, 1 << 20) == 0, "q_lora_rank");
+  m.config.require(m.config.get_int("q_lora_rank", 0, 0, kMaxWidth) == 0, "q_lora_rank");
   m.ends();
   m.layers({{"input_layernorm", "attn_norm"}, {"post_attention_layernorm", "ffn_norm"}});
   map_latent(m, false);

@@ -21,8 +21,9 @@ Result<std::unique_ptr<Model>> create(const WeightSource& source) {
     const int64_t whole = p.feed_forward.front();
     model->experts.route.normalise = false;
     model->experts.width = r.get_int("expert_feed_forward_length",
-                                     whole / std::max<int64_t>(p.experts_used, 1), 1, 1 << 20);
-    model->experts.shared_width = r.get_int("expert_shared_feed_forward_length", whole, 1, 1 << 20);
+                                     whole / std::max<int64_t>(p.experts_used, 1), 1, kMaxWidth);
+    model->experts.shared_width =
+        r.get_int("expert_shared_feed_forward_length", whole, 1, kMaxWidth);
   }
   return DecoderModel::finish(std::move(model), r);
 }
@@ -31,9 +32,9 @@ void map_experts(CheckpointMap& m) {
   const int64_t experts = map_expert_counts(m);
   m.config.require(!m.config.get_bool("norm_topk_prob", false), "norm_topk_prob");
   m.keys.set_int("expert_feed_forward_length",
-                 m.config.need_int("moe_intermediate_size", 1, 1 << 20));
+                 m.config.need_int("moe_intermediate_size", 1, kMaxWidth));
   m.keys.set_int("expert_shared_feed_forward_length",
-                 m.config.need_int("shared_expert_intermediate_size", 1, 1 << 20));
+                 m.config.need_int("shared_expert_intermediate_size", 1, kMaxWidth));
   m.layers({{"mlp.gate", "ffn_gate_inp"},
             {"mlp.shared_expert_gate", "ffn_gate_inp_shexp"},
             {"mlp.shared_expert.gate_proj", "ffn_gate_shexp"},

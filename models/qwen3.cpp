@@ -76,7 +76,7 @@ void map(CheckpointMap& m) {
   if (!routed) return map_reranker(m);
   const int64_t experts = map_expert_counts(m);
   m.config.require(m.config.get_bool("norm_topk_prob", sees), "norm_topk_prob false");
-  const int64_t width = m.config.need_int("moe_intermediate_size", 1, 1 << 20);
+  const int64_t width = m.config.need_int("moe_intermediate_size", 1, kMaxWidth);
   m.keys.set_int("expert_feed_forward_length", width);
   m.layers({{"mlp.gate", "ffn_gate_inp"}});
   for (int64_t i = 0; i < m.layer_count(); ++i) {

@@ -11,8 +11,6 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kMaxWidth = int64_t{1} << 20;
-
 class Qwen35 final : public DecoderModel {
  public:
   explicit Qwen35(HparamReader& r)

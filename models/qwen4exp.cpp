@@ -22,7 +22,6 @@ namespace {
 
 constexpr int64_t kMostStreams = 64;
 constexpr int64_t kMostHeads = 4096;
-constexpr int64_t kMaxWidth = int64_t{1} << 20;
 constexpr int64_t kMostChosen = 1 << 16;
 constexpr auto kStyle = op::Rope::Style::half_split;
 constexpr op::Glu kSigmoid{op::Glu::Kind::sigmoid};

@@ -10,7 +10,6 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kMaxWidth = int64_t{1} << 20;
 constexpr int64_t kPeriod = 4;
 
 class SmallThinker final : public DecoderModel {

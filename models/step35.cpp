@@ -13,8 +13,6 @@
 namespace infer {
 namespace {
 
-constexpr int64_t kMaxWidth = int64_t{1} << 20;
-
 class Step35 final : public LimitedModel {
  public:
   explicit Step35(HparamReader& r) : LimitedModel(r, op::Rope::Style::half_split) {

@@ -11,6 +11,7 @@
 #include "backends/cuda/weights/product.h"
 #include "backends/cuda/weights/stream.h"
 #include "backends/cuda/weights/tile.h"
+#include "backends/gpu/expert_groups.h"
 #include "backends/gpu/step.h"
 #include "engine/core/checked.h"
 
@@ -32,23 +33,6 @@ constexpr int64_t kBlocksEach = 2;
 
 bool product_groups(int64_t rows, int64_t experts) {
   return rows > kSingleRows && experts <= kMostGroupedExperts;
-}
-
-/// What a product with experts makes of its places [used, 1, rows]: groups of so many at most,
-/// which share an expert (ops/moe_group.h).
-struct ExpertGroups {
-  int64_t most = 1;     ///< groups
-  int64_t places = 0;   ///< where they begin, in numbers of four bytes
-  int64_t numbers = 0;  ///< all
-};
-
-ExpertGroups expert_groups(int64_t used, int64_t rows, int64_t experts, int64_t columns) {
-  const int64_t places = used * rows;
-  ExpertGroups groups;
-  groups.most = div_ceil(places, columns) + std::min(experts, places);
-  groups.places = 4 + 4 * groups.most;
-  groups.numbers = groups.places + 2 * places;
-  return groups;
 }
 
 /// Columns as bytes (ops/to_bytes.h) in the work space. Kernels may copy some tiles beyond the
@@ -251,7 +235,7 @@ int64_t record_groups(const NodeCall& call, const ProductCall& in, int64_t colum
   const Operand& w = in.weights[0].w;
   const Operand& y = in.weights[0].y;
   const int64_t used = in.ids.dim(0);
-  const ExpertGroups groups = expert_groups(used, y.dim(2), w.dim(2), columns);
+  const gpu::ExpertGroups groups = gpu::expert_groups(used, y.dim(2), w.dim(2), columns);
   call.recorder.launch("moe_group",
                        MoeGroupParams{.step = call.step,
                                       .ids = in.ids.address,
@@ -399,7 +383,7 @@ int64_t product_scratch(const NodeView& node, const Tuning& tuning, Roles roles)
   const int64_t used = experts ? node.input(2)->desc.shape[0] : 1;
   const int64_t matrices = experts ? weight.shape[2] : 1;
   const bool grouped = experts && product_groups(rows, matrices);
-  const int64_t numbers = grouped ? expert_groups(used, rows, matrices, 1).numbers : 0;
+  const int64_t numbers = grouped ? gpu::expert_groups(used, rows, matrices, 1).numbers : 0;
   const MatrixOf matrix = experts ? MatrixOf::by_ids : MatrixOf::only;
   const bool several = grouped || (!experts && rows > 1);
   if (!several || !is_integer(weight.type, matrix, tuning)) {
@@ -449,8 +433,8 @@ void record_products(const NodeCall& call, const ProductCall& in) {
   if (choice.matrix == MatrixOf::by_groups) {
     groups = record_groups(call, in, choice.columns);
     ids = call.scratch;
-    numbers =
-        expert_groups(in.ids.dim(0), in.weights[0].y.dim(2), in.weights[0].w.dim(2), 1).numbers;
+    numbers = gpu::expert_groups(in.ids.dim(0), in.weights[0].y.dim(2), in.weights[0].w.dim(2), 1)
+                  .numbers;
   }
   ColumnBytes bytes{};
   if (choice.takes_bytes()) bytes = record_bytes(call, in, numbers);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/gpu/expert_groups.h"
 #include "backends/gpu/step.h"
 #include "backends/gpu/weight_layout.h"
 #include "backends/vulkan/matrix.h"
@@ -63,23 +64,6 @@ int64_t columns_together(const Tuning& tuning, MatrixOf matrix, int64_t columns,
   return tuning.columns;
 }
 
-/// What a product with experts makes of its places [used, 1, rows]: groups of so many at most,
-/// which share an expert.
-struct ExpertGroups {
-  int64_t most = 1;     ///< groups
-  int64_t places = 0;   ///< where they begin, in numbers of four bytes
-  int64_t numbers = 0;  ///< all
-};
-
-ExpertGroups expert_groups(int64_t used, int64_t rows, int64_t experts, int64_t columns) {
-  const int64_t places = used * rows;
-  ExpertGroups groups;
-  groups.most = div_ceil(places, columns) + std::min(experts, places);
-  groups.places = 4 + 4 * groups.most;
-  groups.numbers = groups.places + 2 * places;
-  return groups;
-}
-
 /// How a product is computed, if not by cooperative matrices.
 struct ProductShader {
   std::string name;
@@ -120,7 +104,7 @@ int64_t record_groups(const NodeCall& call, const ProductCall& in, int64_t colum
   const Operand& w = in.weights[0].w;
   const Operand& y = in.weights[0].y;
   const int64_t used = in.ids.dim(0);
-  const ExpertGroups groups = expert_groups(used, y.dim(2), w.dim(2), columns);
+  const gpu::ExpertGroups groups = gpu::expert_groups(used, y.dim(2), w.dim(2), columns);
   call.recorder.dispatch("moe_group",
                          MoeGroupConstants{.experts = w.size(2),
                                            .used = static_cast<uint32_t>(used),
@@ -144,7 +128,7 @@ int64_t bytes_offset(const NodeView& node, const Tuning& tuning, Roles roles) {
     const int64_t experts = node.input(1)->desc.shape[2];
     if (!product_groups(tuning, ids[2], experts)) return 0;
     return round_up<int64_t>(
-        expert_groups(ids[0], ids[2], experts, 1).numbers * int64_t{sizeof(int32_t)}, 16);
+        gpu::expert_groups(ids[0], ids[2], experts, 1).numbers * int64_t{sizeof(int32_t)}, 16);
   }
   return round_up<int64_t>(matrix_scratch(node, tuning, roles), 16);
 }

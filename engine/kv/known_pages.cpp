@@ -10,7 +10,7 @@ int64_t first_seen_page(const KvKind& kind, int64_t length, int64_t margin) {
                           : std::max<int64_t>(0, length - margin - kind.window + 1) / kPageTokens;
 }
 
-KnownPages::KnownPages(const std::vector<KvKind>& kinds, std::vector<BlockPool>& pools)
+KnownPages::KnownPages(const std::vector<KvKind>& kinds, std::vector<PagePool>& pools)
     : kinds_(kinds), pools_(pools), stores_(kinds.size()), tree_(kinds.size()) {
   for (size_t k = 0; k < pools_.size(); ++k) {
     pools_[k].on_evict([this, k](PrefixNode* node, int32_t page) { evicted(node, k, page); });
@@ -19,7 +19,7 @@ KnownPages::KnownPages(const std::vector<KvKind>& kinds, std::vector<BlockPool>&
 
 Status KnownPages::open_stores(const std::string& folder, int64_t bytes) {
   int64_t each = 0;  // bytes of a page of each kind
-  for (const BlockPool& pool : pools_) each += pool.page_bytes();
+  for (const PagePool& pool : pools_) each += pool.page_bytes();
   const int64_t slots = std::min<int64_t>(bytes / std::max<int64_t>(each, 1), int64_t{1} << 16);
   if (slots <= 0) return {};
   for (size_t k = 0; k < pools_.size(); ++k) {
@@ -93,7 +93,7 @@ bool KnownPages::in_memory(std::span<PrefixNode* const> path) const {
 }
 
 int32_t KnownPages::fetch(PrefixNode* node, size_t kind) {
-  BlockPool& pool = pools_[kind];
+  PagePool& pool = pools_[kind];
   if (node->pages[kind] >= 0) {
     pool.retain(node->pages[kind]);
     return node->pages[kind];
@@ -153,7 +153,7 @@ void KnownPages::leave(PrefixNode* node) {
 }
 
 int32_t KnownPages::learn(PrefixNode* node, size_t kind, int32_t page) {
-  BlockPool& pool = pools_[kind];
+  PagePool& pool = pools_[kind];
   int32_t& known = node->pages[kind];
   if (known < 0 && pool.node(page) == nullptr) {
     known = page;
@@ -182,7 +182,7 @@ void KnownPages::drop(PrefixNode* node, size_t kind) {
 }
 
 void KnownPages::renumbered(size_t kind) {
-  const BlockPool& pool = pools_[kind];
+  const PagePool& pool = pools_[kind];
   for (int32_t page = 0; page < pool.id_end(); ++page) {
     if (PrefixNode* const node = pool.node(page); node != nullptr) node->pages[kind] = page;
   }

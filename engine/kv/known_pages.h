@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/kv/block_pool.h"
+#include "engine/kv/page_pool.h"
 #include "engine/kv/page_store.h"
 #include "engine/kv/prefix_tree.h"
 
@@ -21,7 +21,7 @@ int64_t first_seen_page(const KvKind& kind, int64_t length, int64_t margin);
 class KnownPages {
  public:
   /// The pools, by kind, outlive it. They report every page that they evict.
-  KnownPages(const std::vector<KvKind>& kinds, std::vector<BlockPool>& pools);
+  KnownPages(const std::vector<KvKind>& kinds, std::vector<PagePool>& pools);
   KnownPages(const KnownPages&) = delete;
   KnownPages& operator=(const KnownPages&) = delete;
 
@@ -66,7 +66,7 @@ class KnownPages {
   void forget(size_t kind, int32_t page);
   /// Frees the node's page in memory, if nobody holds it and the node is not a lasting checkpoint.
   void drop(PrefixNode* node, size_t kind);
-  /// The pool of this kind has changed the ids of its pages (BlockPool::widen).
+  /// The pool of this kind has changed the ids of its pages (PagePool::widen).
   void renumbered(size_t kind);
 
  private:
@@ -74,7 +74,7 @@ class KnownPages {
   bool read_stored(const PrefixNode* node, size_t kind, int32_t page);
 
   const std::vector<KvKind>& kinds_;
-  std::vector<BlockPool>& pools_;
+  std::vector<PagePool>& pools_;
   std::vector<std::unique_ptr<PageStore>> stores_;  ///< by kind; null without a folder
   PrefixTree tree_;
 };

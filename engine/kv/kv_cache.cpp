@@ -11,9 +11,9 @@ namespace {
 /// Tokens for which a part of a page is worth a copy of the page.
 constexpr int64_t kFewestCopied = 4;
 
-std::vector<BlockPool> empty_pools(std::span<Device* const> devices,
-                                   const std::vector<KvKind>& kinds) {
-  std::vector<BlockPool> pools;
+std::vector<PagePool> empty_pools(std::span<Device* const> devices,
+                                  const std::vector<KvKind>& kinds) {
+  std::vector<PagePool> pools;
   pools.reserve(kinds.size());
   for (const KvKind& kind : kinds) {
     Device& device = *devices[static_cast<size_t>(kind.place)];
@@ -197,7 +197,7 @@ bool KvCache::others_hold_tail(const Table& t, size_t kind) const {
 }
 
 Status KvCache::copy_tail(Table& t, size_t kind) {
-  BlockPool& pool = pools_[kind];
+  PagePool& pool = pools_[kind];
   const int32_t page = tail(t, kind);
   const int32_t own = pool.acquire();
   if (Status status = pool.copy(page, own); !status.ok()) {
@@ -554,7 +554,7 @@ std::span<const KvPages> KvCache::pages(std::span<const SequenceId> ids) {
 
 Status KvCache::resize(std::span<const int32_t> pages) {
   for (size_t k = 0; k < pools_.size(); ++k) {
-    BlockPool& pool = pools_[k];
+    PagePool& pool = pools_[k];
     if (pages[k] >= pool.size()) {
       INFER_CHECK(grow(k, pages[k] - pool.size()));
       continue;
@@ -577,18 +577,18 @@ Status KvCache::resize(std::span<const int32_t> pages) {
 }
 
 Status KvCache::grow(size_t kind, int32_t pages) {
-  BlockPool& pool = pools_[kind];
+  PagePool& pool = pools_[kind];
   const int32_t before = pool.pages_per_slab();
   pool.widen(pool.size() + pages);
   if (const int32_t now = pool.pages_per_slab(); now != before) {
     known_.renumbered(kind);
     for (auto& [id, t] : tables_) {
-      for (int32_t& page : t.kinds[kind].ids) page = BlockPool::renumbered(page, before, now);
+      for (int32_t& page : t.kinds[kind].ids) page = PagePool::renumbered(page, before, now);
       if (!t.before.empty()) {
-        t.before[kind] = BlockPool::renumbered(t.before[kind], before, now);
+        t.before[kind] = PagePool::renumbered(t.before[kind], before, now);
       }
       if (t.kept.empty()) continue;
-      for (int32_t& page : t.kept[kind]) page = BlockPool::renumbered(page, before, now);
+      for (int32_t& page : t.kept[kind]) page = PagePool::renumbered(page, before, now);
     }
   }
   return pool.grow(pages);
@@ -597,7 +597,7 @@ Status KvCache::grow(size_t kind, int32_t pages) {
 PageCounts KvCache::count_pages() {
   PageCounts counts;
   for (size_t k = 0; k < pools_.size(); ++k) {
-    BlockPool& pool = pools_[k];
+    PagePool& pool = pools_[k];
     int64_t running = 0;
     pool.begin_count();
     for (const auto& [id, t] : tables_) {
@@ -636,7 +636,7 @@ int64_t KvCache::untouched_bytes(int32_t place) const {
 }
 
 void KvCache::clear_kept() {
-  for (BlockPool& pool : pools_) pool.clear_kept();
+  for (PagePool& pool : pools_) pool.clear_kept();
 }
 
 }  // namespace infer

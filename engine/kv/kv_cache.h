@@ -34,8 +34,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/kv/block_pool.h"
 #include "engine/kv/known_pages.h"
+#include "engine/kv/page_pool.h"
 
 namespace infer {
 
@@ -248,7 +248,7 @@ class KvCache {
   bool row_states_;              ///< all devices of such kinds keep states from within a step
   int64_t row_state_pages_ = 0;  ///< of each such kind, in Table::kept
   KvOptions options_;
-  std::vector<BlockPool> pools_;  ///< by kind
+  std::vector<PagePool> pools_;  ///< by kind
   KnownPages known_;
   std::function<bool(size_t, Want)> grow_;
   std::unordered_map<SequenceId, Table> tables_;

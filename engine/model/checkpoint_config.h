@@ -8,12 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "engine/model/bounds.h"
 #include "engine/weights/metadata.h"
 
 namespace infer {
-
-/// More tokens of context are not believed.
-inline constexpr int64_t kMaxContext = int64_t{1} << 31;
 
 /// The class that a checkpoint is one of: its entry in `architectures`, or if that is one for
 /// images around several families of decoders, that of the decoder. bad_file if there is none.

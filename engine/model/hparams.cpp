@@ -9,7 +9,6 @@ namespace infer {
 namespace {
 
 constexpr int64_t kMaxLayers = 1024;
-constexpr int64_t kMaxWidth = int64_t{1} << 20;
 constexpr int64_t kMaxHeads = 4096;
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "engine/graph/params.h"
 #include "engine/model/arch.h"
+#include "engine/model/bounds.h"
 
 namespace infer {
 

@@ -17,7 +17,7 @@ class Gemma3 final : public Tower {
     read_pixels(r);
     tower_.filter = Filter::bilinear;
     tower_.merged = r.get_int("vision.projector.scale_factor", 4, 1, 64);
-    tower_.width = r.need_int("vision.projection_dim", 1, 1 << 20);
+    tower_.width = r.need_int("vision.projection_dim", 1, kMaxWidth);
     tower_.token = tower_.text = "<start_of_image>";
     tower_.expanded = "\n\n<start_of_image><end_of_image>\n\n";
     tower_.keeps_token = true;

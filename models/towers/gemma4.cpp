@@ -29,7 +29,7 @@ class Gemma4 final : public Tower {
     tower_.patch = r.need_int("vision.patch_size", 1, 256);
     tower_.filter = Filter::bicubic;
     tower_.merged = r.get_int("vision.projector.scale_factor", 3, 1, 64);
-    tower_.width = r.need_int("vision.projection_dim", 1, 1 << 20);
+    tower_.width = r.need_int("vision.projection_dim", 1, kMaxWidth);
     tower_.usual_results = r.get_int("vision.max_soft_tokens", kUsualResults, 1, kMostResults);
     tower_.token = tower_.text = "<|image|>";
     tower_.expanded = "<|image><|image|><image|>";

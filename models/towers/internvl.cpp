@@ -27,7 +27,7 @@ class InternVl final : public Tower {
     read_pixels(r);
     tower_.filter = Filter::bicubic;
     tower_.merged = r.get_int("vision.projector.scale_factor", 2, 1, 64);
-    tower_.width = r.need_int("vision.projection_dim", 1, 1 << 20);
+    tower_.width = r.need_int("vision.projection_dim", 1, kMaxWidth);
     tower_.token = "<IMG_CONTEXT>";
     tower_.text = tower_.token + "\n";
     block_ = read_vision_block(r, info_);
@@ -222,7 +222,7 @@ void map_own(TowerMap& m) {
   m.config.require(type == "intern_vit_6b", "a tower of '" + printable(type) + "'");
   const int64_t side = map_keys(
       m, {.projector = "internvl", .activation = "gelu", .colours = TowerColours::imagenet});
-  m.keys.set_int("vision.projection_dim", m.whole_int("llm_config.hidden_size", 0, 1, 1 << 20));
+  m.keys.set_int("vision.projection_dim", m.whole_int("llm_config.hidden_size", 0, 1, kMaxWidth));
   const int64_t forced = m.whole_int("force_image_size", side, 1, 1 << 14);
   m.config.require(forced == side, fmt::format("force_image_size {} in place of {}", forced, side));
   for (const char* key : {"size", "size.height", "size.width"}) m.require_processor(key, side);

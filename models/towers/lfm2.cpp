@@ -49,7 +49,7 @@ class Lfm2 final : public Tower {
     read_pixels(r);
     tower_.filter = Filter::bilinear;
     tower_.merged = r.get_int("vision.projector.scale_factor", 2, 1, 8);
-    tower_.width = r.need_int("vision.projection_dim", 1, 1 << 20);
+    tower_.width = r.need_int("vision.projection_dim", 1, kMaxWidth);
     tower_.token = tower_.text = "<image>";
     block_ = read_vision_block(r, info_);
     block_.activation = op::Gelu::Kind::tanh;

@@ -30,7 +30,7 @@ class Llava final : public Tower {
   Llava(HparamReader& r, const WeightSource& source) {
     read_pixels(r);
     tower_.filter = Filter::bicubic;
-    tower_.width = r.need_int("vision.projection_dim", 1, 1 << 20);
+    tower_.width = r.need_int("vision.projection_dim", 1, kMaxWidth);
     tower_.token = "<image>";
     tower_.text = tower_.token + "\n";
     block_ = read_vision_block(r, info_);

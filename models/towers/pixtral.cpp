@@ -22,7 +22,7 @@ class Pixtral final : public Tower {
     read_pixels(r);
     tower_.filter = Filter::bicubic;
     tower_.merged = r.get_int("vision.spatial_merge_size", 1, 1, 8);
-    tower_.width = r.need_int("vision.projection_dim", 1, 1 << 20);
+    tower_.width = r.need_int("vision.projection_dim", 1, kMaxWidth);
     tower_.token = tower_.text = "[IMG]";
     tower_.expanded = "[IMG][IMG_END]";
     tower_.line_token = "[IMG_BREAK]";

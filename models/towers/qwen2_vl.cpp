@@ -17,7 +17,7 @@ class Qwen2Vl final : public Tower {
     read_pixels(r);
     tower_.filter = Filter::bicubic;
     tower_.merged = r.get_int("vision.spatial_merge_size", 2, 1, 8);
-    tower_.width = r.need_int("vision.projection_dim", 1, 1 << 20);
+    tower_.width = r.need_int("vision.projection_dim", 1, kMaxWidth);
     tower_.usual_results = 1280;
     tower_.axes = true;
     tower_.token = "<|image_pad|>";

@@ -19,7 +19,7 @@ class Qwen3Vl final : public Tower {
     read_pixels(r);
     tower_.filter = Filter::bicubic;
     tower_.merged = r.get_int("vision.spatial_merge_size", 2, 1, 8);
-    tower_.width = r.need_int("vision.projection_dim", 1, 1 << 20);
+    tower_.width = r.need_int("vision.projection_dim", 1, kMaxWidth);
     tower_.axes = true;
     tower_.token = "<|image_pad|>";
     tower_.text = "<|vision_start|><|image_pad|><|vision_end|>";

@@ -20,14 +20,6 @@ namespace fs = std::filesystem;
 const std::string kSettings = "chat/right/options/";
 const std::string kGolden = infer::test::data_path("golden/llama-q4_0.gguf");
 
-/// A model that writes until it is stopped or the context is full.
-void write_without_end(Fixture& f) {
-  ChatSettings settings = f.app->chat().settings();
-  settings.grammar = "root ::= [a-z ]{2000}";
-  settings.sampling.temperature = 0;
-  f.app->chat().configure(f.app->chat().current(), "", settings);
-}
-
 TEST_CASE("tools: a file that is there is replaced only if the user says so") {
   NEEDS_WINDOW();
   Fixture f(AppOptions{});
@@ -186,7 +178,7 @@ TEST_CASE("chat: an answer that fills the context is continued without the oldes
   settings.max_tokens = 8;
   f.app->chat().configure(0, "", settings);
   f.ask("Hello!");
-  write_without_end(f);
+  f.answer_without_end();
   settings = f.app->chat().settings();
   settings.max_tokens = -1;
   f.app->chat().configure(f.app->chat().current(), "", settings);
@@ -216,7 +208,7 @@ TEST_CASE("chat: a question that is deleted while it is being answered ends the 
   Fixture f;
   f.wait_for_model();
   f.ask("Hello!");
-  write_without_end(f);
+  f.answer_without_end();
   f.begin("And now?");
   const Id question = f.shown()[2].message->id;
   f.app->chat().remove_message(question);

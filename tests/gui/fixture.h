@@ -60,6 +60,13 @@ class Fixture {
         60));
     driver->frames(3);
   }
+  /// Answers are written until they are stopped or the context is full: either way they are stopped.
+  void answer_without_end() {
+    ChatSettings settings = app->chat().settings();
+    settings.grammar = "root ::= [a-z ]{8000}";
+    settings.sampling.temperature = 0;
+    app->chat().configure(app->chat().current(), "", settings);
+  }
   /// Sends a message and waits until the answer begins. A short one may have ended by then.
   void begin(const std::string& text) {
     const conversations::Id before = last_message();

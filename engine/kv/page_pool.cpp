@@ -1,4 +1,4 @@
-#include "engine/kv/block_pool.h"
+#include "engine/kv/page_pool.h"
 
 #include <algorithm>
 #include <utility>
@@ -14,15 +14,14 @@ constexpr int32_t kWiden = 2;
 
 }  // namespace
 
-BlockPool::BlockPool(Device& device, int64_t page_bytes)
-    : device_(device), page_bytes_(page_bytes) {}
+PagePool::PagePool(Device& device, int64_t page_bytes) : device_(device), page_bytes_(page_bytes) {}
 
-int32_t BlockPool::slab_pages(int32_t pages) const {
+int32_t PagePool::slab_pages(int32_t pages) const {
   return static_cast<int32_t>(
       std::clamp<int64_t>(std::min(kSlabBytes / page_bytes_, pages / kSlabs), 1, INT32_MAX));
 }
 
-void BlockPool::widen(int32_t pages) {
+void PagePool::widen(int32_t pages) {
   const int32_t wanted = slab_pages(pages);
   if (slabs_.empty()) {
     pages_per_slab_ = wanted;
@@ -45,7 +44,7 @@ void BlockPool::widen(int32_t pages) {
   pages_per_slab_ = wanted;
 }
 
-Status BlockPool::grow(int32_t pages) {
+Status PagePool::grow(int32_t pages) {
   const size_t slabs_before = slabs_.size();
   const auto undo = [&] {
     hide_free(static_cast<int32_t>(slabs_before) * pages_per_slab_);
@@ -81,7 +80,7 @@ Status BlockPool::grow(int32_t pages) {
   return {};
 }
 
-Result<BlockPool::Cut> BlockPool::plan_cut(int32_t pages) {
+Result<PagePool::Cut> PagePool::plan_cut(int32_t pages) {
   const auto refused = [&](int32_t left) {
     return fail(StatusCode::does_not_fit, "the cache cannot shrink to {} pages: {} are in use",
                 left, held());
@@ -101,17 +100,17 @@ Result<BlockPool::Cut> BlockPool::plan_cut(int32_t pages) {
   return cut;
 }
 
-void BlockPool::hide_free(int32_t first) {
+void PagePool::hide_free(int32_t first) {
   std::erase_if(free_, [&](int32_t page) { return page >= first; });
 }
 
-void BlockPool::show_free(int32_t first) {
+void PagePool::show_free(int32_t first) {
   for (int32_t page = first; page < id_end(); ++page) {
     if (at(page).exists && !in_use(page)) free_.push_back(page);
   }
 }
 
-Status BlockPool::cut_off(Cut& cut) {
+Status PagePool::cut_off(Cut& cut) {
   const int32_t first = static_cast<int32_t>(cut.slabs) * pages_per_slab_;
   for (int32_t page = 0; page < cut.rest; ++page) {
     if (!in_use(first + page)) continue;
@@ -135,14 +134,14 @@ Status BlockPool::cut_off(Cut& cut) {
   return {};
 }
 
-void BlockPool::drop_page(int32_t page) {
+void PagePool::drop_page(int32_t page) {
   if (!at(page).exists) return;
   --size_;
   touched_ -= at(page).touched ? 1 : 0;
   at(page) = {};
 }
 
-void BlockPool::drop_slabs(size_t first) {
+void PagePool::drop_slabs(size_t first) {
   const size_t ids = first * static_cast<size_t>(pages_per_slab_);
   for (auto page = static_cast<int32_t>(ids); page < id_end(); ++page) drop_page(page);
   slabs_.resize(first);
@@ -150,7 +149,7 @@ void BlockPool::drop_slabs(size_t first) {
   pages_.resize(ids);
 }
 
-int32_t BlockPool::acquire() {
+int32_t PagePool::acquire() {
   if (free_.empty()) {
     if (kept_ == 0) return -1;
     evict_oldest();
@@ -162,11 +161,11 @@ int32_t BlockPool::acquire() {
   return page;
 }
 
-void BlockPool::retain(int32_t page) {
+void PagePool::retain(int32_t page) {
   if (at(page).references++ == 0) unkeep(page);
 }
 
-void BlockPool::release(int32_t page) {
+void PagePool::release(int32_t page) {
   if (--at(page).references > 0) return;
   if (at(page).node != nullptr) {
     keep(page);
@@ -175,7 +174,7 @@ void BlockPool::release(int32_t page) {
   }
 }
 
-void BlockPool::keep(int32_t page) {
+void PagePool::keep(int32_t page) {
   at(page).before = newest_;
   at(page).after = -1;
   (newest_ < 0 ? oldest_ : at(newest_).after) = page;
@@ -183,14 +182,14 @@ void BlockPool::keep(int32_t page) {
   ++kept_;
 }
 
-void BlockPool::unkeep(int32_t page) {
+void PagePool::unkeep(int32_t page) {
   const Page& p = at(page);
   (p.before < 0 ? oldest_ : at(p.before).after) = p.after;
   (p.after < 0 ? newest_ : at(p.after).before) = p.before;
   --kept_;
 }
 
-void BlockPool::evict_oldest() {
+void PagePool::evict_oldest() {
   const int32_t page = oldest_;
   unkeep(page);
   PrefixNode* const node = std::exchange(at(page).node, nullptr);
@@ -198,18 +197,18 @@ void BlockPool::evict_oldest() {
   free_.push_back(page);
 }
 
-void BlockPool::drop(int32_t page) {
+void PagePool::drop(int32_t page) {
   unkeep(page);
   at(page).node = nullptr;
   free_.push_back(page);
 }
 
-void BlockPool::clear_kept() {
+void PagePool::clear_kept() {
   while (kept_ > 0) evict_oldest();
 }
 
 /// `to` is the topmost free page; it takes the place of `from` in everything.
-Status BlockPool::move(int32_t from, int32_t to) {
+Status PagePool::move(int32_t from, int32_t to) {
   INFER_CHECK(copy(from, to));
   free_.pop_back();
   Page& source = at(from);
@@ -223,7 +222,7 @@ Status BlockPool::move(int32_t from, int32_t to) {
   return {};
 }
 
-MemoryRef BlockPool::memory(int32_t page) const {
+MemoryRef PagePool::memory(int32_t page) const {
   return {slabs_[static_cast<size_t>(page / pages_per_slab_)].get(),
           page % pages_per_slab_ * page_bytes_};
 }

@@ -18,10 +18,10 @@ struct PrefixNode;
 /// references, but its contents belong to a prefix node and stay until the page is needed. Kept
 /// pages are evicted in the order in which they were released. Only widen(), grow() and shrink()
 /// allocate memory. Not thread-safe.
-class BlockPool {
+class PagePool {
  public:
   /// A pool without pages. page_bytes: a multiple of the device's alignment.
-  BlockPool(Device& device, int64_t page_bytes);
+  PagePool(Device& device, int64_t page_bytes);
 
   int64_t page_bytes() const { return page_bytes_; }
   int32_t pages_per_slab() const { return pages_per_slab_; }
@@ -147,7 +147,7 @@ class BlockPool {
 };
 
 template <typename Moved>
-Status BlockPool::shrink(int32_t pages, Moved moved) {
+Status PagePool::shrink(int32_t pages, Moved moved) {
   if (pages >= size_) return {};
   INFER_TRY_S(Cut cut, plan_cut(pages));
   while (held() + kept_ > cut.left) evict_oldest();

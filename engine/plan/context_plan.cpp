@@ -74,7 +74,7 @@ std::vector<int64_t> ContextCosts::all(const std::vector<MemoryBudget>& budgets,
                                        int64_t context) const {
   std::vector<int64_t> bytes;
   for (const MemoryBudget& budget : budgets) bytes.push_back(cache(budget, context));
-  bytes[0] += tokens(context) + context * request_.drafter_token_bytes;
+  bytes[0] += tokens(context) + context * request_.drafters.token_bytes;
   return bytes;
 }
 
@@ -118,7 +118,8 @@ Status choose_context(const ModelInfo& info, const PlanRequest& request, MemoryP
                  bytes.size() > 1 ? " on " + budget.name : "", longest_context(costs, plan, 1));
   }
   plan.devices[0].of(Purpose::host) += costs.tokens(plan.context);
-  plan.devices[0].drafters += plan.context * request.drafter_token_bytes;
+  plan.devices[0].drafters += plan.context * request.drafters.token_bytes +
+                              (plan.longest - plan.context) * request.drafters.grown_bytes;
   for (const KvKind& kind : plan.kv_layout.kinds) {
     const int64_t pages = costs.pages(kind, plan.context);
     plan.kv_pages.push_back(static_cast<int32_t>(pages));

@@ -252,9 +252,8 @@ class Planner {
         if (&budget == budgets.data()) {
           need +=
               process + host_bytes(model_.info(), request.max_rows, request.max_outputs, context);
-          need +=
-              request.drafter_bytes + context * request.drafter_token_bytes + request.grammar_bytes;
-          need += request.image_bytes;
+          need += request.drafters.bytes + context * request.drafters.token_bytes;
+          need += request.grammar_bytes + request.image_bytes;
         }
         return need <= budget.available;
       };
@@ -339,7 +338,7 @@ class Planner {
     }
     host.of(Purpose::host) =
         host_bytes(model_.info(), rows, plan.max_outputs, 0) + request.image_bytes;
-    host.drafters = request.drafter_bytes;
+    host.drafters = request.drafters.bytes;
     host.grammars = request.grammar_bytes;
     for (size_t d = 0; d < devices_.size(); ++d) {
       INFER_CHECK_R(plan_device(rows, d, plan));

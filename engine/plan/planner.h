@@ -20,6 +20,14 @@ namespace infer {
 
 struct MemoryPlan;
 
+/// What drafters keep of texts, in bytes of the host's memory. The model that drafts is not part of
+/// it.
+struct DrafterMemory {
+  int64_t bytes = 0;        ///< however long the context is
+  int64_t token_bytes = 0;  ///< for each token of the context
+  int64_t grown_bytes = 0;  ///< for each token that a sequence has beyond it, where the cache grows
+};
+
 /// The sizes asked for, and the limits of memory.
 struct PlanRequest {
   int64_t context = 0;  ///< tokens; 0: the planner chooses
@@ -53,11 +61,10 @@ struct PlanRequest {
   /// or all: those that it has on a device are not placed there again (Executor::create: `lender`).
   /// Null: none. Only for plan_memory().
   const MemoryPlan* lender = nullptr;
+  DrafterMemory drafters;
   // Further host memory, in bytes:
-  int64_t drafter_bytes = 0;        ///< of the drafters
-  int64_t drafter_token_bytes = 0;  ///< of the drafters, for each token of the context
-  int64_t grammar_bytes = 0;        ///< most that grammars may take
-  int64_t image_bytes = 0;          ///< of images that have been read
+  int64_t grammar_bytes = 0;  ///< most that grammars may take
+  int64_t image_bytes = 0;    ///< of images that have been read
   /// Pages of recurrent states beside those that sequences need: for the states after rows of steps
   /// with drafts (Device::keeps_row_states).
   int64_t draft_states = 0;

@@ -24,37 +24,44 @@ int64_t Engine::Impl::free_for_cache(const MemoryBudget& budget) const {
   return free;
 }
 
-int64_t Engine::Impl::cache_bytes(const MemoryBudget& budget) const {
-  int64_t bytes = 0;
-  for (const int32_t device : budget.devices) {
-    bytes += opened.devices[static_cast<size_t>(device)]->allocated(Purpose::kv);
-  }
+int64_t Engine::Impl::grown_bytes(size_t device) const {
+  const auto more_than_planned = [&](const OpenedModel& model) {
+    return model.devices[device]->allocated(Purpose::kv) - model.planned(device, Purpose::kv);
+  };
+  int64_t bytes = opened.plan.devices[device].of(Purpose::kv) + more_than_planned(opened);
+  if (draft && device < draft->devices.size()) bytes += more_than_planned(*draft);
   return bytes;
 }
 
-bool Engine::Impl::grow_cache(size_t kind, KvCache::Want want) {
+int64_t Engine::Impl::grown_bytes(const MemoryBudget& budget) const {
+  int64_t bytes = 0;
+  for (const int32_t device : budget.devices) bytes += grown_bytes(static_cast<size_t>(device));
+  return bytes;
+}
+
+bool Engine::Impl::grow_cache(KvCache& its, size_t kind, KvCache::Want want) {
   constexpr int64_t kShareForKept = 4;
   // Refusing to grow is no failure: the sequence waits, or other sequences are preempted.
   const Status grown = guarded([&]() -> Status {
-    const int64_t page = cache->page_bytes(kind);
+    const int64_t page = its.page_bytes(kind);
     int64_t allowed = cache_cap;
-    for (const std::unique_ptr<Device>& device : opened.devices) {
-      allowed -= device->allocated(Purpose::kv);
+    for (size_t device = 0; device < opened.devices.size(); ++device) {
+      allowed -= grown_bytes(device);
     }
-    int64_t pages = std::min<int64_t>(cache->growth(kind), allowed / page);
+    int64_t pages = std::min<int64_t>(its.growth(kind), allowed / page);
     for (const MemoryBudget& budget : opened.plan.budgets) {
-      const int32_t place = cache->kind(kind).place;
+      const int32_t place = its.kind(kind).place;
       if (std::ranges::find(budget.devices, place) == budget.devices.end()) continue;
       int64_t most = cache_budget(budget);
       if (want == KvCache::Want::kept) {  // beyond the planned cache, a part of what is left
         const int64_t planned = opened.plan.used(budget, Purpose::kv);
         most = planned + (most - planned) / kShareForKept;
       }
-      pages = std::min(pages, (most - cache_bytes(budget)) / page);
+      pages = std::min(pages, (most - grown_bytes(budget)) / page);
       if (pages > 0) pages = std::min(pages, free_for_cache(budget) / page);
     }
     if (pages <= 0) return {StatusCode::does_not_fit, ""};
-    return cache->grow(kind, static_cast<int32_t>(pages));
+    return its.grow(kind, static_cast<int32_t>(pages));
   });
   return grown.ok();
 }
@@ -64,15 +71,17 @@ Status Engine::Impl::check_cache_size(int64_t bytes, std::span<const int32_t> pa
   for (size_t k = 0; k < pages.size(); ++k) all += pages[k] * cache->page_bytes(k);
   for (const MemoryBudget& budget : opened.plan.budgets) {
     int64_t elsewhere = all;
+    int64_t now = 0;
     for (size_t k = 0; k < pages.size(); ++k) {
       const int32_t place = cache->kind(k).place;
       if (std::ranges::find(budget.devices, place) == budget.devices.end()) continue;
       elsewhere -= pages[k] * cache->page_bytes(k);
+      now += cache->size(k) * cache->page_bytes(k);
     }
     const int64_t here = bytes - elsewhere;
-    const int64_t now = cache_bytes(budget);
     if (elsewhere == all || here <= now) continue;
-    const int64_t most = std::min(cache_budget(budget), now + free_for_cache(budget));
+    const int64_t drafts = grown_bytes(budget) - now;  // that the drafters' caches have grown by
+    const int64_t most = std::min(cache_budget(budget) - drafts, now + free_for_cache(budget));
     if (here <= most) continue;
     return error(StatusCode::does_not_fit,
                  "a cache of {} does not fit: its part on {} is {} now and may be at most {}",
@@ -90,7 +99,7 @@ Status Engine::Impl::plan_grammars() {
     if (!status.ok() || opened.plan.grammars() > 0) return;
     const MemoryBudget& budget = opened.plan.budgets[0];
     const int64_t left =
-        std::min(cache_budget(budget) - cache_bytes(budget), free_for_cache(budget));
+        std::min(cache_budget(budget) - grown_bytes(budget), free_for_cache(budget));
     if (left < Grammars::kMostBytes) {
       status = error(StatusCode::does_not_fit,
                      "grammars and schemas may need {}, but {} has only {} left; plan for them "

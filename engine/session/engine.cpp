@@ -255,8 +255,15 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::load(const std::string& path
                            options.cache_folder_limit, opened.request.draft_states};
     INFER_TRY(impl->cache, KvCache::create(devices, opened.plan.kv_layout, opened.plan.kv_pages,
                                            impl->cache_options));
+    impl->grows = options.context == 0;
+    GrowCache grow;
+    if (impl->grows) {
+      grow = [&engine = *impl](KvCache& cache, size_t kind, KvCache::Want want) {
+        return engine.grow_cache(cache, kind, want);
+      };
+    }
     INFER_TRY(impl->speculator, create_speculator(opened, impl->draft.get(), *impl->executor,
-                                                  *impl->cache, options, impl->tokenizer));
+                                                  *impl->cache, options, impl->tokenizer, grow));
     impl->scheduler = std::make_unique<Scheduler>(
         *impl->executor, *impl->cache, opened.request.max_rows, opened.request.max_outputs);
     impl->scheduler->set_counters(&impl->counters);
@@ -264,7 +271,6 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::load(const std::string& path
     impl->scheduler->set_speculator(impl->speculator.get());
     impl->drafts = impl->speculator != nullptr;
     impl->least_streamed = opened.plan.least_streamed;
-    impl->grows = options.context == 0;
     if (options.max_waiting >= 0) {
       impl->most_calls = int64_t{options.parallel} + options.max_waiting;
     }
@@ -352,6 +358,11 @@ MemoryReport Engine::memory() const {
   const std::lock_guard lock(impl_->placed_mutex);
   const OpenedModel& opened = impl_->opened;
   MemoryReport r = report(opened, impl_->draft.get());
+  if (const OpenedModel* const draft = impl_->draft.get(); draft != nullptr) {
+    for (size_t d = 0; d < draft->devices.size(); ++d) {
+      r.draft += draft->devices[d]->allocated(Purpose::kv) - draft->planned(d, Purpose::kv);
+    }
+  }
   r.weights = r.kv = r.activations = r.scratch = 0;
   for (size_t d = 0; d < opened.devices.size(); ++d) {
     const Device& device = *opened.devices[d];

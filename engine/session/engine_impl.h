@@ -179,16 +179,18 @@ struct __attribute__((visibility("hidden"))) Engine::Impl {
   /// Bytes that it may be given now: of what is free, less the reserve and what it has been given
   /// and not yet touched.
   int64_t free_for_cache(const MemoryBudget& budget) const;
-  /// Bytes that it has there.
-  int64_t cache_bytes(const MemoryBudget& budget) const;
+  /// Bytes that it has on a device, with what the drafters' caches there have grown by.
+  int64_t grown_bytes(size_t device) const;
+  /// Their sum over the devices of a memory.
+  int64_t grown_bytes(const MemoryBudget& budget) const;
   /// Whether the cache may have `bytes`, as these numbers of pages by kind. does_not_fit.
   Status check_cache_size(int64_t bytes, std::span<const int32_t> pages) const;
   /// Makes room for grammars in the plan, if it has none yet. does_not_fit. Any thread.
   Status plan_grammars();
   /// Engine::resize_cache().
   Status resize_cache(int64_t bytes);
-  /// A step of growth of one kind of pages, if that may be.
-  bool grow_cache(size_t kind, KvCache::Want want);
+  /// A step of growth of one kind of pages of the cache or of a drafter's, if that may be.
+  bool grow_cache(KvCache& its, size_t kind, KvCache::Want want);
   /// Lets the cache grow, if it may.
   void set_growth();
   bool grows = false;                          ///< the cache, by itself

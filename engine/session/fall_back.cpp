@@ -64,7 +64,7 @@ Status move_to_cpu(Engine::Impl& engine) {
   if (opened.tower) request.others.push_back(opened.tower->plan.total());
   // A text is one step, and texts of that size have been promised.
   if (opened.model->info().embeds) request.fewer_rows = false;
-  request.drafter_bytes = request.drafter_token_bytes = 0;
+  request.drafters = {};
   Result<MemoryPlan> fits = plan_memory(*opened.model, *opened.weights, cpu, request);
   if (!fits && opened.tower) {
     log(LogLevel::warning, "images are not read any more: there is no room for what reads them");
@@ -101,7 +101,8 @@ Status move_to_cpu(Engine::Impl& engine) {
 
 void Engine::Impl::set_growth() {
   if (!grows) return;
-  cache->set_growth([this](size_t kind, KvCache::Want want) { return grow_cache(kind, want); });
+  cache->set_growth(
+      [this](size_t kind, KvCache::Want want) { return grow_cache(*cache, kind, want); });
 }
 
 Status Engine::Impl::fall_back(const Status& failure) {

@@ -128,10 +128,8 @@ Status open_heads(OpenedModel& opened) {
 /// What drafters with these names keep, and what is known of the head's own file.
 void count_drafters(std::span<const std::string> names, const LoadOptions& options,
                     const OpenedModel& opened, PlanRequest& request) {
-  const DrafterMemory memory = drafter_memory(names, options.parallel, opened);
-  request.drafter_bytes = memory.bytes;
-  request.drafter_token_bytes = memory.token_bytes;
-  if (opened.has_head_file()) request.drafter_bytes += model_bytes(*opened.heads.front().source);
+  request.drafters = drafter_memory(names, options.parallel, opened);
+  if (opened.has_head_file()) request.drafters.bytes += model_bytes(*opened.heads.front().source);
 }
 
 /// Takes `file` if it holds a head that drafts, which it does if "model" is to draft.
@@ -274,7 +272,8 @@ Status plan_head(OpenedModel& opened, const PlanRequest& asked, OpenedModel::Hea
   request.k_auto = request.v_auto = false;
   request.beside = true;
   request.spill = false;
-  request.drafter_bytes = request.drafter_token_bytes = request.grammar_bytes = 0;
+  request.drafters = {};
+  request.grammar_bytes = 0;
   request.draft_states = 0;
   request.lender = &opened.plan;
   if (head.model->info().shares_cache) {

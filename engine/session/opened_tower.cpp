@@ -69,7 +69,8 @@ Status open_images(OpenedModel& opened, const LoadOptions& options) {
   request.fewer_rows = request.k_auto = request.v_auto = request.spill = request.streamed = false;
   request.beside = true;
   request.weight_devices.clear();
-  request.drafter_bytes = request.drafter_token_bytes = request.grammar_bytes = 0;
+  request.drafters = {};
+  request.grammar_bytes = 0;
   request.draft_states = 0;
   if (request.offload > 0) request.offload = -1;
   request.host_experts = -1;

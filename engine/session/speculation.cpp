@@ -27,15 +27,30 @@ bool same_vocabulary(const WeightSource& one, const WeightSource& other) {
   return std::equal(a.begin(), a.begin() + common, b.begin());
 }
 
+/// The cache of a model that drafts, with room for its planned context. A sequence may have
+/// `longest` tokens.
+Result<std::unique_ptr<KvCache>> create_cache(std::span<Device* const> devices,
+                                              const MemoryPlan& plan, int64_t longest, bool reuses,
+                                              const GrowCache& grow) {
+  INFER_TRY(std::unique_ptr<KvCache> cache,
+            KvCache::create(devices, plan.kv_layout, plan.kv_pages, {longest, reuses, {}, 0}));
+  if (grow) {
+    cache->set_growth(
+        [grow, &its = *cache](size_t kind, KvCache::Want want) { return grow(its, kind, want); });
+  }
+  return cache;
+}
+
 Result<std::unique_ptr<Drafter>> load_draft(const OpenedModel& draft, const OpenedModel& main,
-                                            std::shared_ptr<const Tokenizer> tokenizer) {
+                                            std::shared_ptr<const Tokenizer> tokenizer,
+                                            const GrowCache& grow) {
   const std::vector<Device*> devices = draft.device_list();
   const PlanRequest& request = draft.request;
   INFER_TRY(std::unique_ptr<Executor> executor,
             Executor::create(*draft.model, *draft.weights, devices, request, draft.plan, {}));
+  const int64_t longest = std::min(main.plan.longest, draft.model->info().context);
   INFER_TRY(std::unique_ptr<KvCache> cache,
-            KvCache::create(devices, draft.plan.kv_layout, draft.plan.kv_pages,
-                            {draft.plan.context, true, {}, 0}));
+            create_cache(devices, draft.plan, std::max(draft.plan.context, longest), true, grow));
   INFER_TRY(const StepCosts costs,
             StepCosts::measure(*executor, *cache, request.max_outputs, kMeasureSeconds));
   auto model = std::make_shared<DraftModel>(std::move(executor), std::move(cache),
@@ -54,7 +69,8 @@ Result<std::unique_ptr<Drafter>> load_draft(const OpenedModel& draft, const Open
 
 /// The heads that draft. They use the model's weights, and perhaps its cache.
 Result<std::unique_ptr<Drafter>> load_heads(const char* name, const OpenedModel& main,
-                                            const Executor& lender, KvCache& main_cache) {
+                                            const Executor& lender, KvCache& main_cache,
+                                            const GrowCache& grow) {
   const std::vector<Device*> devices = main.device_list();
   std::unique_ptr<HeadDrafter> drafter;
   std::unique_ptr<Executor> transitions;  // of the head before
@@ -71,8 +87,7 @@ Result<std::unique_ptr<Drafter>> load_heads(const char* name, const OpenedModel&
     const bool shares = head.model->info().shares_cache;
     std::unique_ptr<KvCache> cache;
     if (!shares) {
-      INFER_TRY(cache, KvCache::create(devices, head.plan.kv_layout, head.plan.kv_pages,
-                                       {head.plan.context, false, {}, 0}));
+      INFER_TRY(cache, create_cache(devices, head.plan, main.plan.longest, false, grow));
     }
     INFER_TRY(const StepCosts costs, StepCosts::measure(*executor, shares ? main_cache : *cache,
                                                         head.request.max_outputs, kMeasureSeconds));
@@ -112,6 +127,8 @@ DrafterMemory drafter_memory(std::span<const std::string> names, int64_t session
     memory.bytes += SuffixDrafter::most_bytes(0, sessions);
     memory.token_bytes +=
         SuffixDrafter::most_bytes(1, sessions) - SuffixDrafter::most_bytes(0, sessions);
+    memory.grown_bytes +=
+        SuffixDrafter::most_bytes(0, sessions, 1) - SuffixDrafter::most_bytes(0, sessions);
   }
   for (const OpenedModel::Head& opened : main.heads) {
     const ModelInfo& head = opened.model->info();
@@ -123,14 +140,17 @@ DrafterMemory drafter_memory(std::span<const std::string> names, int64_t session
     if (head.block) {
       memory.bytes += sessions * BlockDrafter::sequence_bytes(head.takes_hidden);
       memory.token_bytes += sessions * BlockDrafter::kTokenBytes;
+      memory.grown_bytes += BlockDrafter::kTokenBytes;
       if (main.heads.size() > 1) memory.bytes += head.vocabulary * int64_t{sizeof(float)};
       break;
     }
     memory.bytes += sessions * HeadDrafter::sequence_bytes(head.takes_hidden);
     memory.token_bytes += sessions * HeadDrafter::kTokenBytes;
+    memory.grown_bytes += HeadDrafter::kTokenBytes;
   }
   if (main.heads.empty() && std::ranges::find(names, "model") != names.end()) {
     memory.token_bytes += sessions * RetokenizingDrafter::kTokenBytes;
+    memory.grown_bytes += RetokenizingDrafter::kTokenBytes;
   }
   return memory;
 }
@@ -138,7 +158,8 @@ DrafterMemory drafter_memory(std::span<const std::string> names, int64_t session
 Result<std::unique_ptr<Speculator>> create_speculator(const OpenedModel& main,
                                                       const OpenedModel* draft, Executor& executor,
                                                       KvCache& cache, const LoadOptions& options,
-                                                      std::shared_ptr<const Tokenizer> tokenizer) {
+                                                      std::shared_ptr<const Tokenizer> tokenizer,
+                                                      const GrowCache& grow) {
   std::vector<std::unique_ptr<Drafter>> drafters;
   std::vector<std::string> names = drafters_of(options, *main.source);
   if (names.empty()) return nullptr;
@@ -150,16 +171,17 @@ Result<std::unique_ptr<Speculator>> create_speculator(const OpenedModel& main,
       drafters.push_back(std::make_unique<NgramDrafter>());
     } else if (name == "suffix") {
       drafters.push_back(std::make_unique<SuffixDrafter>(
-          main.plan.context, std::min(main.request.sequences, kMostSessions)));
+          main.plan.context, std::min(main.request.sequences, kMostSessions),
+          main.plan.longest - main.plan.context));
     } else if (name == "mtp") {
       if (main.heads.empty()) continue;  // it was not asked for, and cannot be used
-      INFER_TRY(std::unique_ptr<Drafter> head, load_heads("mtp", main, executor, cache));
+      INFER_TRY(std::unique_ptr<Drafter> head, load_heads("mtp", main, executor, cache, grow));
       drafters.push_back(std::move(head));
     } else if (name == "model" && main.has_head_file()) {
-      INFER_TRY(std::unique_ptr<Drafter> head, load_heads("model", main, executor, cache));
+      INFER_TRY(std::unique_ptr<Drafter> head, load_heads("model", main, executor, cache, grow));
       drafters.push_back(std::move(head));
     } else if (name == "model" && draft != nullptr) {
-      INFER_TRY(std::unique_ptr<Drafter> model, load_draft(*draft, main, tokenizer));
+      INFER_TRY(std::unique_ptr<Drafter> model, load_draft(*draft, main, tokenizer, grow));
       drafters.push_back(std::move(model));
     } else if (name == "model") {
       return fail(StatusCode::invalid_argument, "the drafter 'model' needs a draft model");

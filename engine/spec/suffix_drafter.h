@@ -28,13 +28,14 @@ class SuffixDrafter final : public Drafter {
  public:
   static constexpr int64_t kEarlierTokens = 1 << 18;
 
-  /// For `sequences` sequences at once of `tokens` tokens each, or any others that take no more
-  /// memory.
-  SuffixDrafter(int64_t tokens, int64_t sequences) : most_tokens_(charge(tokens) * sequences) {}
-  static constexpr int64_t most_bytes(int64_t tokens, int64_t sequences) {
-    return charge(tokens) * sequences * SuffixAutomaton::kTokenBytes +
+  /// For `sequences` sequences at once of `tokens` tokens each, of which one has `further` tokens
+  /// more, or any others that take no more memory.
+  SuffixDrafter(int64_t tokens, int64_t sequences, int64_t further = 0)
+      : most_tokens_(charge(tokens) * sequences + further) {}
+  static constexpr int64_t most_bytes(int64_t tokens, int64_t sequences, int64_t further = 0) {
+    return (charge(tokens) * sequences + further) * SuffixAutomaton::kTokenBytes +
            2 * charge(kEarlierTokens) * SuffixAutomaton::kTokenBytes +
-           (tokens + kEarlierTokens) * SuffixAutomaton::kGrowingBytes;
+           (tokens + further + kEarlierTokens) * SuffixAutomaton::kGrowingBytes;
   }
 
   const char* name() const override { return "suffix"; }

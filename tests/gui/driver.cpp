@@ -17,6 +17,7 @@ namespace infer::gui::test {
 Driver::Driver(Window& window, WindowClient& client) : window_(window), client_(client) {
   ui::set_recording(true);
   follow_layout([](int) { return nullptr; });  // keys are those of the US, wherever tests run
+  ImGui::GetIO().KeyRepeatDelay = 1e6f;        // a slow frame is no key that is held
   ImGui::ClearActiveID();  // a field of the test before, and what was typed into it
   window_.on_input = [this](ImGuiIO& io) { inject(io); };
   frames(3);

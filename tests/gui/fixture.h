@@ -60,7 +60,8 @@ class Fixture {
         60));
     driver->frames(3);
   }
-  /// Answers are written until they are stopped or the context is full: either way they are stopped.
+  /// From now on answers do not end by themselves: they are stopped, or the context is full, which
+  /// counts as stopped.
   void answer_without_end() {
     ChatSettings settings = app->chat().settings();
     settings.grammar = "root ::= [a-z ]{8000}";

@@ -85,3 +85,23 @@ def test_several_models_grow_within_their_parts(start, model, tmp_path):
         assert answer["usage"]["prompt_tokens"] == 6000
     models = {model["id"]: model for model in service.get("/v1/models")["data"]}
     assert [models[name]["status"] for name in "ab"] == ["loaded", "loaded"]
+
+
+# A model of its own, and layers that predict the next token.
+@pytest.mark.parametrize("drafter", ["model", "mtp"])
+def test_drafters_follow_long_texts(start, model, tmp_path, drafter):
+    drafts = ("-md", model)
+    if drafter == "mtp":
+        drafts = ()
+        model = tmp_path / "mtp.gguf"
+        subprocess.run([BIN, "synth", "mimo-7b", model, "--layers", "1", "--embedding", "32", "--feed-forward", "32",
+                        "--heads", "1", "--kv-heads", "1", "--head-dim", "32", "--tokens", "500", "--context", "20000"],
+                       check=True, stderr=subprocess.DEVNULL)
+    service = start("-m", model, *drafts, "--drafter", drafter, "-t", "1")
+    before = service.metric("infer_spec_decode_num_draft_tokens_total")
+    body = {"prompt": prompt(6000), "max_tokens": 40, "temperature": 0, "ignore_eos": True}
+    plain = service.post("/v1/completions", body | {"draft_tokens": 0})
+    assert service.metric("infer_spec_decode_num_draft_tokens_total") == before
+    drafted = service.post("/v1/completions", body | {"draft_tokens": 4})
+    assert service.metric("infer_spec_decode_num_draft_tokens_total") > before
+    assert drafted["choices"] == plain["choices"]

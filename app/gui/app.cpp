@@ -311,6 +311,7 @@ void App::draw() {
     window_.redraw_within(0);
   } else {
     if (shown_ == Page::chat && page_ != Page::chat) chat_pane_.leave();
+    if (shown_ != Page::chat && page_ == Page::chat) chat_pane_.enter();
     shown_ = page_;
   }
   static constexpr const char* kNames[] = {"chat", "models", "insight", "tools", "settings"};

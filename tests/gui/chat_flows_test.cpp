@@ -491,6 +491,39 @@ TEST_CASE("chat: presets are saved, used and deleted") {
   REQUIRE(f.driver->wait([&] { return f.app->chat().presets().empty(); }));
 }
 
+TEST_CASE("chat: what a preset replaces, and one that is replaced or deleted, can be had back") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  const auto& presets = f.app->chat().presets();
+  const auto save = [&](const std::string& prompt) {
+    f.app->chat().configure(f.app->chat().current(), prompt, {});
+    f.app->chat().save_preset("P");
+    REQUIRE(f.driver->wait([&] { return !presets.empty() && presets[0].system_prompt == prompt; }));
+  };
+  const auto undo = [&] {
+    REQUIRE(!f.app->toasts().all().empty());
+    const Toast last = f.app->toasts().all().back();
+    REQUIRE(last.action == "Undo");
+    last.act();
+  };
+  save("the first");
+  CHECK(f.app->toasts().all().back().action.empty());
+  save("another");
+  undo();
+  REQUIRE(f.driver->wait([&] { return presets[0].system_prompt == "the first"; }));
+  f.app->chat().configure(f.app->chat().current(), "typed at length", {});
+  f.app->chat().use_preset("P");
+  CHECK(f.app->chat().system_prompt() == "the first");
+  undo();
+  CHECK(f.app->chat().system_prompt() == "typed at length");
+  f.app->chat().delete_preset("P");
+  REQUIRE(f.driver->wait([&] { return presets.empty(); }));
+  undo();
+  REQUIRE(f.driver->wait([&] { return !presets.empty(); }));
+  CHECK(presets[0].system_prompt == "the first");
+}
+
 TEST_CASE("chat: tokens are counted while typing") {
   NEEDS_WINDOW();
   Fixture f;
@@ -696,6 +729,30 @@ TEST_CASE("chat: a title is what a person wrote, not what stands for a file") {
   CHECK(title_of("add.py:\n```py\nnever closed") == "add.py:");
   CHECK(title_of("") == "New conversation");
   CHECK(title_of("\n:\n") == ":");
+}
+
+TEST_CASE("chat: every message says who wrote it") {
+  NEEDS_WINDOW();
+  Fixture f;
+  const std::string path = f.folder.path("roles.json");
+  std::ofstream file(path);
+  file << R"({"format":"infer-conversations","version":1,"conversations":[{"title":"Roles",)"
+       << R"("selected_root":1,"messages":[)";
+  int id = 0;
+  for (const char* const role : {"system", "user", "assistant", "tool"}) {
+    file << R"({"id":)" << id + 1 << R"(,"role":")" << role << R"(","text":"It says so.",)";
+    if (id > 0) file << R"("parent":)" << id << ',';
+    if (id < 3) file << R"("selected_child":)" << id + 2 << ',';
+    file << R"("state":"complete"})" << (++id < 4 ? "," : "]}]}");
+  }
+  file.close();
+  f.app->drop({path});
+  REQUIRE(f.driver->wait([&] { return !f.app->chat().list().empty(); }));
+  f.app->chat().open(f.app->chat().list()[0].id);
+  REQUIRE(f.driver->wait([&] { return f.shown().size() == 4; }));
+  f.driver->frames(3);
+  const char* const authors[] = {"System", "You", "Answer", "Tool"};
+  for (size_t i = 0; i < 4; ++i) CHECK(f.driver->text(f.message(i, "author")) == authors[i]);
 }
 
 TEST_CASE("chat: a file that is no export says what is wrong") {

@@ -139,6 +139,18 @@ TEST_CASE("keys: Escape keeps what was typed and stops the answer") {
   CHECK(f.shown().back().message->state == conversations::State::stopped);
 }
 
+TEST_CASE("keys: who comes back to the chat can write at once") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  for (const int page : {GLFW_KEY_3, GLFW_KEY_1}) {
+    f.driver->key(page, true);
+    f.driver->frames(3);
+  }
+  f.driver->type("typed after that");
+  CHECK(f.driver->text(kMessage) == "typed after that");
+}
+
 TEST_CASE("keys: Escape in another field does not stop the answer") {
   NEEDS_WINDOW();
   Fixture f;

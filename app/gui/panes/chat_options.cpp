@@ -161,10 +161,12 @@ void ChatOptions::draw_presets() {
     }
   }
   ui::input("preset name", preset_name_,
-            {.hint = "Name of a new preset", .width = -ImGui::GetFontSize() * 5});
+            {.hint = "Name of a new preset", .width = -ImGui::GetFontSize() * 6});
   ImGui::SameLine();
   const ui::Disabled disabled(preset_name_.empty());
-  if (ui::button("save preset", "Save")) {
+  const bool replaces =
+      std::ranges::find(presets, preset_name_, &conversations::Preset::name) != presets.end();
+  if (ui::button("save preset", replaces ? "Replace" : "Save")) {
     chat_.save_preset(preset_name_);
     preset_name_.clear();
   }

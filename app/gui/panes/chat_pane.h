@@ -29,6 +29,8 @@ class ChatPane {
   /// Whether something was typed that is not sent or saved, here or in another conversation.
   bool has_draft() const { return composer_.has_draft() || transcript_.has_edit(); }
   void restyle() { transcript_.restyle(); }
+  /// The page is shown again: the keyboard is where one writes.
+  void enter() { composer_.focus(); }
   /// Another page is shown, or the window is closed.
   void leave();
   /// Whether the next frame looks the same, if nothing happens.

@@ -70,6 +70,8 @@ void Sidebar::draw_list() {
                "closed before, what is missing is lost. " +
                    why.message(),
                "waits");
+  } else if (!chat_.knows_list()) {
+    return ui::faint("Opening the conversations …", "opening");
   } else if (list.empty()) {
     return ui::faint("No conversations yet. The first message begins one.", "empty");
   }

@@ -42,6 +42,16 @@ void beside(std::string_view label) {
   if (ImGui::GetItemRectMax().x + width <= most) ImGui::SameLine();
 }
 
+std::string author_of(const conversations::Message& message) {
+  switch (message.role) {
+    case Role::system: return "System";
+    case Role::user: return "You";
+    case Role::tool: return "Tool";
+    case Role::assistant: break;
+  }
+  return message.model.empty() ? "Answer" : one_line(message.model, kNameBytes);
+}
+
 std::string statistics_text(const conversations::Message& message) {
   const conversations::Statistics& s = message.statistics;
   if (s.generated_tokens == 0) return {};
@@ -310,11 +320,8 @@ void Transcript::draw_text(const char* name, TextView& view, float width) {
 }
 
 void Transcript::draw_header(const ShownMessage& shown) {
-  const conversations::Message& message = *shown.message;
-  const bool user = message.role == Role::user;
   ImGui::PushStyleColor(ImGuiCol_Text, colour(theme().faint));
-  const std::string model = one_line(message.model, kNameBytes);
-  ui::text(user ? "You" : model.empty() ? "Answer" : model, "author");
+  ui::text(author_of(*shown.message), "author");
   ImGui::PopStyleColor();
   if (shown.alternatives > 1) draw_branches(shown);
 }

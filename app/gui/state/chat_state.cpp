@@ -30,6 +30,7 @@ void ChatState::refresh() {
               [this](Result<std::vector<Conversation>> list) {
                 if (!list) return toasts_.fail(list.error());
                 list_ = *std::move(list);
+                knows_list_ = true;
               });
   store_.call([](Store& store) { return store.trash(); },
               [this](Result<std::vector<Conversation>> trash) {
@@ -300,24 +301,44 @@ void ChatState::use_preset(const std::string& name) {
   Result<ChatSettings> settings = settings_of(preset->settings);
   if (!settings) return toasts_.fail(settings.error());
   fit_template(*settings);
+  const std::string before = system_prompt_;
+  const ChatSettings before_settings = settings_;
   configure(current_, preset->system_prompt, *std::move(settings));
+  if (before.empty() || before == system_prompt_) return;
+  toasts_.tell(
+      "The preset \"" + name + "\" has replaced the system prompt.", "Undo",
+      [this, id = current_, before, before_settings] { configure(id, before, before_settings); });
 }
 
 void ChatState::save_preset(const std::string& name) {
-  store_.call([preset = conversations::Preset{name, system_prompt_, text_of(settings_)}](
-                  Store& store) { return store.save_preset(preset); },
-              [this, name](const Status& status) {
+  std::optional<conversations::Preset> former;
+  const auto found = std::ranges::find(presets_, name, &conversations::Preset::name);
+  if (found != presets_.end()) former = *found;
+  put_preset({name, system_prompt_, text_of(settings_)}, [this, name, former] {
+    if (!former) return toasts_.tell("The preset \"" + name + "\" is saved.");
+    toasts_.tell("The preset \"" + name + "\" is replaced.", "Undo",
+                 [this, former] { put_preset(*former); });
+  });
+}
+
+void ChatState::put_preset(conversations::Preset preset, std::function<void()> then) {
+  store_.call([preset = std::move(preset)](Store& store) { return store.save_preset(preset); },
+              [this, then = std::move(then)](const Status& status) {
                 if (!status.ok()) return toasts_.fail(status);
                 refresh();
-                toasts_.tell("The preset \"" + name + "\" is saved.");
+                if (then) then();
               });
 }
 
 void ChatState::delete_preset(const std::string& name) {
+  const auto found = std::ranges::find(presets_, name, &conversations::Preset::name);
+  if (found == presets_.end()) return;
   store_.call([name](Store& store) { return store.delete_preset(name); },
-              [this](const Status& status) {
-                if (!status.ok()) toasts_.fail(status);
+              [this, preset = *found](const Status& status) {
+                if (!status.ok()) return toasts_.fail(status);
                 refresh();
+                toasts_.tell("The preset \"" + preset.name + "\" is deleted.", "Undo",
+                             [this, preset] { put_preset(preset); });
               });
 }
 

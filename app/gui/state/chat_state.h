@@ -57,6 +57,8 @@ class ChatState {
   /// Reads the list anew.
   void refresh();
   const std::vector<conversations::Conversation>& list() const { return list_; }
+  /// Whether the list has been read: opening the file may take a while.
+  bool knows_list() const { return knows_list_; }
   const std::vector<conversations::Conversation>& trash() const { return trash_; }
   const std::vector<conversations::TrashedMessage>& trashed_messages() const {
     return trashed_messages_;
@@ -107,6 +109,7 @@ class ChatState {
   /// What new conversations begin with.
   void set_defaults(std::string system_prompt, ChatSettings settings);
   const std::vector<conversations::Preset>& presets() const { return presets_; }
+  // What these replace or delete can be had back.
   void use_preset(const std::string& name);
   void save_preset(const std::string& name);
   void delete_preset(const std::string& name);
@@ -199,6 +202,7 @@ class ChatState {
   void trash_message(Id conversation, Id message);
   /// A template that was chosen for another model gives way to the one of the model in use.
   void fit_template(ChatSettings& settings) const;
+  void put_preset(conversations::Preset preset, std::function<void()> then = {});
   void edit_in(Id conversation, Id message, const std::string& text, bool answers);
   void see_part(const AnswerPart& part);
   void see_end(const AnswerEnded& ended);
@@ -210,6 +214,7 @@ class ChatState {
   Toasts& toasts_;
 
   std::vector<conversations::Conversation> list_, trash_;
+  bool knows_list_ = false;
   std::vector<conversations::TrashedMessage> trashed_messages_;
   std::vector<conversations::Preset> presets_;
   std::vector<conversations::Hit> hits_;

@@ -29,7 +29,7 @@ void Model::return_hidden(bool apart, std::vector<int64_t> layers) {
   info_.hidden_layers = std::move(layers);
 }
 
-void Model::keep_hidden() {
+void Model::return_no_hidden() {
   info_.returns_hidden = info_.hidden_apart = false;
   info_.hidden_layers.clear();
 }

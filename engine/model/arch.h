@@ -120,7 +120,7 @@ class Model {
   /// are any: the result is what enters them (ModelInfo::hidden_layers).
   void return_hidden(bool apart, std::vector<int64_t> layers = {});
   /// Undoes return_hidden().
-  void keep_hidden();
+  void return_no_hidden();
   /// From now on some rows of a step may be of images, which give the rows' embeddings and what is
   /// added behind each of the first `layers` layers.
   /// If rows of an image see all of it, those that a step computes are in one step.

@@ -166,7 +166,7 @@ Status open_head_file(OpenedModel& opened, const LoadOptions& options,
 /// Goes on without the heads, whose memory is counted in `asked`.
 void drop_heads(OpenedModel& opened, const LoadOptions& options, PlanRequest& asked) {
   opened.heads.clear();
-  opened.model->keep_hidden();
+  opened.model->return_no_hidden();
   std::vector<std::string> names = drafters_of(options, *opened.source);
   std::erase(names, "mtp");
   if (names.empty()) asked.draft_states = 0;

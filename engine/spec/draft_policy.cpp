@@ -17,19 +17,19 @@ double odds(const DraftRate& own, const DraftRate& all, double guess) {
 }  // namespace
 
 void DraftAcceptance::add(std::span<const DraftToken> proposal, int64_t accepted) {
-  for (DraftRate& rate : signs_) rate.fade(keep_);
+  for (DraftRate& rate : confidences_) rate.fade(keep_);
   for (DraftRate& rate : places_) rate.fade(keep_);
   for (size_t i = 0; i < proposal.size() && i < static_cast<size_t>(kMostDrafted); ++i) {
     const bool success = static_cast<int64_t>(i) < accepted;
-    signs_[static_cast<size_t>(proposal[i].sign)].add(success);
+    confidences_[static_cast<size_t>(proposal[i].confidence)].add(success);
     places_[i].add(success);
     if (!success) break;
   }
 }
 
-double DraftOdds::of_sign(int32_t sign) const {
-  const double guess = (sign + 1.0) / (kDraftSigns + 1.0);
-  return odds(own_.sign(sign), all_.sign(sign), guess);
+double DraftOdds::of_confidence(int32_t confidence) const {
+  const double guess = (confidence + 1.0) / (kConfidenceLevels + 1.0);
+  return odds(own_.confidence(confidence), all_.confidence(confidence), guess);
 }
 
 double DraftOdds::of_place(int64_t place, double before) const {

@@ -32,24 +32,26 @@ struct DraftRate {
   }
 };
 
-/// How often a drafter's token is accepted if all tokens before it were. Kept by the token's sign
-/// (DraftToken) and by its place in the proposal.
+/// How often a drafter's token is accepted if all tokens before it were. Kept by the token's
+/// confidence (DraftToken) and by its place in the proposal.
 class DraftAcceptance {
  public:
   /// `keep`: factor by which the weight of all observations falls with each verified proposal. Old
-  /// observations fade even if nothing new is observed for their sign or place, so that it is tried
-  /// again some time.
+  /// observations fade even if nothing new is observed for their confidence or place, so that it is
+  /// tried again some time.
   explicit DraftAcceptance(double keep = 0.97) : keep_(keep) {}
 
   /// The first `accepted` tokens of the proposal were right, and the next one, if any, was wrong.
   void add(std::span<const DraftToken> proposal, int64_t accepted);
-  const DraftRate& sign(int32_t sign) const { return signs_[static_cast<size_t>(sign)]; }
+  const DraftRate& confidence(int32_t confidence) const {
+    return confidences_[static_cast<size_t>(confidence)];
+  }
   /// From 0.
   const DraftRate& place(int64_t place) const { return places_[static_cast<size_t>(place)]; }
 
  private:
   double keep_;
-  std::array<DraftRate, kDraftSigns> signs_{};
+  std::array<DraftRate, kConfidenceLevels> confidences_{};
   std::array<DraftRate, kMostDrafted> places_{};
 };
 
@@ -57,7 +59,7 @@ class DraftAcceptance {
 class DraftOdds {
  public:
   DraftOdds(const DraftAcceptance& own, const DraftAcceptance& all) : own_(own), all_(all) {}
-  double of_sign(int32_t sign) const;
+  double of_confidence(int32_t confidence) const;
   /// The estimate for a place. `before`: the estimate for the place before it; unused for place 0.
   double of_place(int64_t place, double before) const;
 

@@ -8,7 +8,7 @@ namespace {
 /// Levels of probability, finer where it is high: what matters is how likely a long proposal holds.
 int32_t sign_of(float probability) {
   constexpr float kFrom[] = {0.1f, 0.25f, 0.45f, 0.65f, 0.8f, 0.92f, 0.98f};
-  static_assert(std::size(kFrom) + 1 == kDraftSigns);
+  static_assert(std::size(kFrom) + 1 == kConfidenceLevels);
   return static_cast<int32_t>(std::ranges::upper_bound(kFrom, probability) - kFrom);
 }
 

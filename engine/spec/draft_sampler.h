@@ -23,7 +23,7 @@ class DraftSampler {
   /// Begins a proposal after `history`. `position`: position of its first token, which selects the
   /// noise. `constraint`: state of the grammar after `history`, or null.
   void begin(std::span<const int32_t> history, int64_t position, const Constraint* constraint);
-  /// Chooses the next token from these logits. Its sign says how probable it is. −1 if the
+  /// Chooses the next token from these logits. Its confidence says how probable it is. −1 if the
   /// constraint allows no token.
   DraftToken next(std::span<const float> logits);
 

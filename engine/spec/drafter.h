@@ -13,13 +13,13 @@ namespace infer {
 
 class DraftSampler;
 
-/// Number of confidence levels of a drafter: 0 to kDraftSigns − 1. Each drafter defines its own
-/// levels. How often tokens of a level are accepted is learnt at run time.
-inline constexpr int32_t kDraftSigns = 8;
+/// Number of confidence levels of a drafter: 0 to kConfidenceLevels − 1. Each drafter defines its
+/// own levels. How often tokens of a level are accepted is learnt at run time.
+inline constexpr int32_t kConfidenceLevels = 8;
 
 struct DraftToken {
   int32_t token;
-  int32_t sign = 0;
+  int32_t confidence = 0;
 };
 
 /// A request for one sequence. The caller fills all fields except `tokens`.

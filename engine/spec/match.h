@@ -12,13 +12,13 @@ namespace infer {
 /// Shorter matches are mere chance.
 inline constexpr int64_t kShortestMatch = 2;
 
-/// The sign of a token that follows `length` ≥ 2 matched or copied tokens: 0 to 7 for 2, 3, 4, 5–6,
-/// 7–9, 10–15, 16–31 and more.
-constexpr int32_t match_sign(int64_t length) {
-  constexpr int64_t kFrom[kDraftSigns - 1] = {3, 4, 5, 7, 10, 16, 32};
-  int32_t sign = 0;
-  for (const int64_t from : kFrom) sign += length >= from ? 1 : 0;
-  return sign;
+/// The confidence of a token that follows `length` ≥ 2 matched or copied tokens: 0 to 7 for 2, 3,
+/// 4, 5–6, 7–9, 10–15, 16–31 and more.
+constexpr int32_t match_confidence(int64_t length) {
+  constexpr int64_t kFrom[kConfidenceLevels - 1] = {3, 4, 5, 7, 10, 16, 32};
+  int32_t confidence = 0;
+  for (const int64_t from : kFrom) confidence += length >= from ? 1 : 0;
+  return confidence;
 }
 
 /// Proposes the tokens that follow text[0, end), up to the first token below 0. The last `length`
@@ -33,7 +33,7 @@ inline void propose_copy(std::span<const int32_t> text, int64_t end, int64_t len
     const int32_t token = proposed < 0 ? text[static_cast<size_t>(next)]
                                        : request.tokens[static_cast<size_t>(proposed)].token;
     if (token < 0) break;
-    request.tokens.push_back({token, match_sign(length++)});
+    request.tokens.push_back({token, match_confidence(length++)});
   }
 }
 

@@ -8,7 +8,7 @@ namespace infer {
 
 /// Finds the longest suffix of the history, of 2 to 8 tokens, that occurs earlier in the last
 /// kLookBack tokens. Copies from behind its latest occurrence up to the end of the history. The
-/// sign of a token is match_sign() of the matched length.
+/// confidence of a token is match_confidence() of the matched length.
 class NgramDrafter final : public Drafter {
  public:
   static constexpr int64_t kLookBack = 16384;

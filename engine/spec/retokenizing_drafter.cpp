@@ -158,12 +158,12 @@ Status RetokenizingDrafter::translate(const Held& held, std::string_view drafted
   for (const int32_t token : tokens) {
     if (std::ssize(request.tokens) >= request.most) break;
     end += tokenizer_->piece(token).size();
-    int32_t sign = kDraftSigns - 1;
+    int32_t confidence = kConfidenceLevels - 1;
     while (place < draft.size() && drafted_end < end) {
       drafted_end += draft_tokenizer_->piece(draft[place].token).size();
-      sign = std::min(sign, draft[place++].sign);
+      confidence = std::min(confidence, draft[place++].confidence);
     }
-    request.tokens.push_back({token, sign});
+    request.tokens.push_back({token, confidence});
   }
   return {};
 }

@@ -63,7 +63,8 @@ void Speculator::expect(const Drafting& drafting, size_t drafter,
   const DraftOdds odds = this->odds(drafting, drafter);
   joint_.clear();
   double joint = 1;
-  for (const DraftToken& token : tokens) joint_.push_back(joint *= odds.of_sign(token.sign));
+  for (const DraftToken& token : tokens)
+    joint_.push_back(joint *= odds.of_confidence(token.confidence));
 }
 
 void Speculator::plan_fixed(const Item& item, int64_t most) {
@@ -152,7 +153,7 @@ bool Speculator::worth_another(const Costly& costly) const {
   for (size_t i = 0; i <= request.tokens.size(); ++i) {
     chance = odds.of_place(static_cast<int64_t>(i), chance);
   }
-  for (const DraftToken& token : request.tokens) chance *= odds.of_sign(token.sign);
+  for (const DraftToken& token : request.tokens) chance *= odds.of_confidence(token.confidence);
   const auto drafted = static_cast<int64_t>(request.tokens.size());
   const Drafter& drafter = *drafters_[costly.drafter];
   const double seconds = drafter.seconds(request.id, request.history, drafted + 1) -

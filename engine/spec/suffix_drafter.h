@@ -13,8 +13,8 @@ namespace infer {
 
 /// Copies the tokens after the latest earlier occurrence, up to the end of that text. If it is the
 /// sequence's own text, the copy continues with the tokens proposed so far. If the matches in own
-/// and earlier text are equally long, uses the own text. The sign of a token is match_sign() of the
-/// length of the match.
+/// and earlier text are equally long, uses the own text. The confidence of a token is
+/// match_confidence() of the length of the match.
 ///
 /// Memory: one SuffixAutomaton for each sequence until forget(), and two of at most kEarlierTokens
 /// for learnt text; when the newer one is full, the older one is dropped. All stays within

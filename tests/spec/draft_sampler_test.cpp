@@ -121,7 +121,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("signs rise with the probability") {
+TEST_CASE("confidences rise with the probability") {
   DraftSampler sampler(plain_sampling(1));
   int32_t last = -1;
   for (const float sure : {0.0f, 1.0f, 2.0f, 3.0f, 4.0f, 6.0f, 12.0f}) {
@@ -133,9 +133,9 @@ TEST_CASE("signs rise with the probability") {
     greedy.begin({}, 0, nullptr);
     const DraftToken token = greedy.next(logits);
     if (sure > 0) CHECK(token.token == 3);
-    CHECK(token.sign >= last);
-    CHECK(token.sign < kDraftSigns);
-    last = token.sign;
+    CHECK(token.confidence >= last);
+    CHECK(token.confidence < kConfidenceLevels);
+    last = token.confidence;
   }
-  CHECK(last == kDraftSigns - 1);
+  CHECK(last == kConfidenceLevels - 1);
 }

@@ -99,11 +99,11 @@ std::vector<std::unique_ptr<Drafter>> both() {
 
 }  // namespace
 
-TEST_CASE("signs tell the length of a match") {
+TEST_CASE("confidences tell the length of a match") {
   const Tokens lengths = {2, 3, 4, 5, 6, 7, 9, 10, 15, 16, 31, 32, 100000};
-  Tokens signs;
-  for (const int32_t length : lengths) signs.push_back(match_sign(length));
-  CHECK(signs == Tokens{0, 1, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7});
+  Tokens confidences;
+  for (const int32_t length : lengths) confidences.push_back(match_confidence(length));
+  CHECK(confidences == Tokens{0, 1, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7});
 }
 
 TEST_CASE("what matches nothing is followed by nothing") {
@@ -127,9 +127,9 @@ TEST_CASE("copying with an edit") {
     history.push_back(1);
     std::vector<DraftToken> proposal = draft(*drafter, history, 5);
     CHECK(tokens_of(proposal) == range(2, 7));
-    CHECK(proposal[0].sign == 0);
-    CHECK(proposal[1].sign == 1);
-    CHECK(proposal[4].sign == 3);
+    CHECK(proposal[0].confidence == 0);
+    CHECK(proposal[1].confidence == 1);
+    CHECK(proposal[4].confidence == 3);
     history = history + range(2, 40);
     CHECK(tokens_of(draft(*drafter, history, 3)) == range(40, 43));
     // Something else than proposed; two tokens later the copy goes on.
@@ -171,7 +171,7 @@ TEST_CASE("prompt look-up equals a search") {
     const Tokens expected = best < 2 ? Tokens() : copied(history, after, most, true);
     REQUIRE(tokens_of(proposal) == expected);
     for (size_t i = 0; i < proposal.size(); ++i) {
-      REQUIRE(proposal[i].sign == match_sign(best + static_cast<int64_t>(i)));
+      REQUIRE(proposal[i].confidence == match_confidence(best + static_cast<int64_t>(i)));
     }
   }
 }
@@ -228,7 +228,7 @@ TEST_CASE("histories that are shortened, changed, and others") {
       // What was learnt is looked for up to 64 tokens back, more than match here by chance; a
       // sequence that learns its own repetition may match more.
       const int64_t length = own == best ? own : std::min<int64_t>(best, 64);
-      REQUIRE(proposal[0].sign == match_sign(length));
+      REQUIRE(proposal[0].confidence == match_confidence(length));
       const Tokens tokens = tokens_of(proposal);
       bool right = own == best && follows(history, history, own, tokens, most);
       for (const Tokens& text : learnt) {
@@ -256,7 +256,7 @@ TEST_CASE("what one sequence made serves another") {
   CHECK(draft(drafter, {903, 198, 199}, 10, 6).empty());
   // Nor does a match reach over its end.
   CHECK(draft(drafter, {199, 300}, 10, 7).empty());
-  CHECK(draft(drafter, {904, 199, 300, 301}, 1, 8)[0].sign == 0);
+  CHECK(draft(drafter, {904, 199, 300, 301}, 1, 8)[0].confidence == 0);
   // A sequence's own text comes first, unless the other matches more.
   CHECK(tokens_of(draft(drafter, {150, 151, 7, 150, 151}, 1, 9)) == Tokens{7});
   CHECK(tokens_of(draft(drafter, {150, 151, 7, 149, 150, 151}, 1, 10)) == Tokens{152});

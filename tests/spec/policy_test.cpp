@@ -153,10 +153,10 @@ TEST_CASE("acceptance counts what was reached alone") {
   DraftAcceptance acceptance(1.0);
   const std::vector<DraftToken> proposal{{1, 2}, {2, 3}, {3, 3}, {4, 5}};
   acceptance.add(proposal, 2);
-  CHECK(acceptance.sign(2).tried == 1);
-  CHECK(acceptance.sign(3).tried == 2);
-  CHECK(acceptance.sign(3).accepted == 1);
-  CHECK(acceptance.sign(5).tried == 0);
+  CHECK(acceptance.confidence(2).tried == 1);
+  CHECK(acceptance.confidence(3).tried == 2);
+  CHECK(acceptance.confidence(3).accepted == 1);
+  CHECK(acceptance.confidence(5).tried == 0);
   CHECK(acceptance.place(2).tried == 1);
   CHECK(acceptance.place(2).accepted == 0);
   CHECK(acceptance.place(3).tried == 0);

@@ -31,6 +31,22 @@ struct ScanToken {
   bool met_state;     ///< `sums` hold Sᵀwrite and Sᵀread already
 };
 
+/// One token of a scan whose elements have decays of their own (op::SsmScan by element), for
+/// columns of a head's state.
+struct ScanElements {
+  float* state;   ///< S, `rows` rows
+  int64_t pitch;  ///< elements from one row of S to the next
+  int64_t rows;
+  const float* a;      ///< [rows][kScanColumns]
+  const float* write;  ///< [rows]
+  const float* read;   ///< [rows]
+  const float* step;   ///< [columns]: what Δ is made of
+  const float* x;      ///< [columns]
+  const float* d;      ///< [columns]
+  float* out;          ///< [columns]
+  bool first;          ///< S is zero, whatever its memory holds
+};
+
 /// One token of a causal convolution, for `channels` channels.
 struct ConvToken {
   const float* x;
@@ -52,6 +68,8 @@ struct RecurrentOps {
   /// [2][kScanColumns] while S is being written; null: another state follows. At most kScanColumns
   /// columns.
   void (*scan)(const ScanToken& token, const ScanToken* next, float* sums, int64_t columns);
+  /// At most kScanColumns columns.
+  void (*scan_elements)(const ScanElements& token, int64_t columns);
   void (*conv)(const ConvToken& token, int64_t channels);
   /// out[i] = exp(a·softplus(step[i] + bias[i])), or with bound < 0
   /// exp(bound·σ(|a|·(step[i] + bias[i]))).

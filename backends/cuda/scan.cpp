@@ -11,6 +11,17 @@ namespace {
 static_assert(kScanColumns == kStateColumns && kScanPad == kStatePad);
 
 constexpr int64_t kMostScanRows = 256;
+constexpr int64_t kMostRowsByElement = 128;
+
+/// The kernel for `rows` of S.
+const char* scan_kernel(const gpu::ScanCall& in, int64_t rows) {
+  constexpr const char* kNames[] = {"scan_64", "scan_128", "scan_256"};
+  constexpr const char* kByChannel[] = {"scan_by_channel_64", "scan_by_channel_128",
+                                        "scan_by_channel_256"};
+  if (in.by_element) return rows <= 16 ? "scan_by_element_16" : "scan_by_element_128";
+  const int size = rows <= 64 ? 0 : rows <= 128 ? 1 : 2;
+  return in.by_channel ? kByChannel[size] : kNames[size];
+}
 
 }  // namespace
 
@@ -20,12 +31,8 @@ void record_scan(const NodeCall& call, const gpu::ScanCall& in) {
   const int64_t rows = in.write.dim(0);
   const int64_t sharing = std::min(in.v.dim(2), kSequencesAtOnce);
   const int64_t offset = at.k_offset + in.at * int64_t{sizeof(float)};
-  const int size = rows <= 64 ? 0 : rows <= 128 ? 1 : 2;
-  constexpr const char* kNames[] = {"scan_64", "scan_128", "scan_256"};
-  constexpr const char* kByChannel[] = {"scan_by_channel_64", "scan_by_channel_128",
-                                        "scan_by_channel_256"};
   call.recorder.launch(
-      in.by_channel ? kByChannel[size] : kNames[size],
+      scan_kernel(in, rows),
       ScanParams{.step = call.step,
                  .write = in.write.address,
                  .read = in.read.address,
@@ -61,10 +68,10 @@ void record_scan(const NodeCall& call, const gpu::ScanCall& in) {
       {div_ceil<int64_t>(in.v.dim(0), kStateColumns), in.v.dim(1), sharing}, kScanThreads);
 }
 
-Status scan_supports(int64_t rows) {
-  if (rows <= kMostScanRows) return {};
-  return error(StatusCode::unsupported, "a state of {} rows; at most {} are supported", rows,
-               kMostScanRows);
+Status scan_supports(int64_t rows, bool by_element) {
+  const int64_t most = by_element ? kMostRowsByElement : kMostScanRows;
+  if (rows <= most) return {};
+  return error(StatusCode::unsupported, "a state of {} rows; at most {} are supported", rows, most);
 }
 
 }  // namespace infer::cuda

@@ -11,7 +11,8 @@ inline constexpr int64_t kSequencesAtOnce = 16;
 
 void record_scan(const NodeCall& call, const gpu::ScanCall& scan);
 
-/// Fails (unsupported) if `rows` of S are more than a block has registers for.
-Status scan_supports(int64_t rows);
+/// Fails (unsupported) if `rows` of S are more than a block has registers for. `by_element`: as in
+/// op::SsmScan.
+Status scan_supports(int64_t rows, bool by_element = false);
 
 }  // namespace infer::cuda

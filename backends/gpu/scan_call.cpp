@@ -37,7 +37,8 @@ ScanCall scan_of(const op::SsmScan& p, std::span<const Operand> inputs, const Op
           .sequences = inputs[8],
           .kv_layer = p.kv_layer,
           .at = p.at,
-          .slope = p.slope};
+          .slope = p.slope,
+          .by_element = p.by_element};
 }
 
 }  // namespace infer::gpu

@@ -11,10 +11,10 @@ namespace infer::gpu {
 struct ScanCall {
   Operand write, read;  ///< [rows, keys, rows of the step]
   Operand v, y;         ///< [columns, heads, rows of the step]
-  Operand size;         ///< what the step size is made of; or none
-  Operand gain;         ///< what β is made of; none: S is not corrected (SsmScan)
-  Operand a, bias;      ///< or none
-  Operand pass;         ///< of v, added to the result; or none
+  Operand size;     ///< what the step size is made of, by element [columns, heads, rows]; or none
+  Operand gain;     ///< what β is made of; none: S is not corrected (SsmScan)
+  Operand a, bias;  ///< or none
+  Operand pass;     ///< of v, added to the result; or none
   Operand slots, sequences;
   int32_t kv_layer = 0;
   int64_t at = 0;  ///< element of the state
@@ -24,6 +24,7 @@ struct ScanCall {
   bool by_channel = false;  ///< of op::DeltaScan
   float bound = 0;          ///< likewise
   float slope = 0;          ///< of op::SsmScan
+  bool by_element = false;  ///< likewise
 };
 
 /// Of a node with these inputs in its operation's order, and the result y.

@@ -46,7 +46,8 @@ void record_scan(const NodeCall& call, const gpu::ScanCall& in) {
                                 .keys = in.write.size(1),
                                 .tiled = in.tiled ? 1u : 0u,
                                 .corrects = in.gain.given() ? 1u : 0u,
-                                .by_channel = in.by_channel ? 1u : 0u};
+                                .by_channel = in.by_channel ? 1u : 0u,
+                                .by_element = in.by_element ? 1u : 0u};
   const int64_t offset = at.k_offset + in.at * int64_t{sizeof(float)};
   call.recorder.dispatch(
       "scan", constants,

@@ -246,13 +246,17 @@ struct DeltaScan {
 ///   S ← exp(a·Δ)·S + b·(Δ·x)ᵀ;  out = Sᵀc + d·x.
 /// With a slope, Δ is 1, d 0, and a of head h (from 0) −slope·2^(−8·(h + 1) / heads) (lightning
 /// attention, Qin et al. 2024).
+/// By element (Mamba, Gu & Dao 2023), each column of S has a Δ = softplus(step) and a d of its own,
+/// and each element of S the a that it decays with.
 /// The state holds S of each head: n rows of `head` columns.
 /// in: x [head, heads, rows], b, c [n, groups, rows], step [heads, 1, rows], a, bias, d f32
-/// [heads], or all four none with a slope, slots and sequences as for KvStore. out: as x.
+/// [heads], or all four none with a slope, slots and sequences as for KvStore; by element, step as
+/// x, a f32 [n, head·heads], no bias, d f32 [head·heads]. out: as x.
 struct SsmScan {
-  int32_t kv_layer = 0;  ///< index in KvGeometry::layers: a state
-  int64_t at = 0;        ///< element of the state where S begins, a multiple of kStatePad
-  float slope = 0;       ///< above 0; 0: none
+  int32_t kv_layer = 0;     ///< index in KvGeometry::layers: a state
+  int64_t at = 0;           ///< element of the state where S begins, a multiple of kStatePad
+  float slope = 0;          ///< above 0; 0: none
+  bool by_element = false;  ///< not with a slope
 };
 
 /// softmax(scale·q·Kᵀ + bias)·V over the rows of the same text in this step: attention without a

@@ -30,7 +30,7 @@ class TensorList {
   void block_bias(std::string_view part, int64_t d0, int64_t d1 = 1) {
     add({name(part, "bias"), {}, Fill::normal, 0.02f}, DType::f32, {d0, d1, 1});
   }
-  /// Of every head a number around −1, under a name without an ending.
+  /// Of every head, or element of a state, a number around −1, under a name without an ending.
   void block_decays(std::string_view part, int64_t d0, int64_t d1) {
     add({fmt::format("blk.{}.{}", layer_, part), {}, Fill::decays, 0.2f}, DType::f32, {d0, d1, 1});
   }
@@ -266,6 +266,24 @@ void add_mamba2(const SynthShape& s, TensorList& list) {
   list.block("ssm_out", r.inner(), s.embedding);
 }
 
+void add_mamba(const SynthShape& s, TensorList& list) {
+  const SynthRecurrent& r = s.recurrent;
+  list.block("ssm_in", s.embedding, 2 * r.inner());
+  list.block_f32("ssm_conv1d", r.taps, r.inner());
+  list.block_bias("ssm_conv1d", r.inner());
+  list.block("ssm_x", r.inner(), r.heads + 2 * r.state);
+  if (s.architecture().step_norms) {
+    list.block_norm("ssm_dt_norm", r.heads);
+    list.block_norm("ssm_b_norm", r.state);
+    list.block_norm("ssm_c_norm", r.state);
+  }
+  list.block("ssm_dt", r.heads, r.inner());
+  list.block_bias("ssm_dt", r.inner());
+  list.block_decays("ssm_a", r.state, r.inner());
+  list.block_decays("ssm_d", r.inner(), 1);
+  list.block("ssm_out", r.inner(), s.embedding);
+}
+
 void add_short_conv(const SynthShape& s, TensorList& list) {
   list.block("shortconv.in_proj", s.embedding, 3 * s.embedding);
   list.block_f32("shortconv.conv", s.recurrent.taps, s.embedding);
@@ -285,6 +303,7 @@ void add_mixer(const SynthShape& s, int64_t layer, TensorList& list) {
     case 'K': return add_kimi_delta(s, list);
     case 'L': return add_lightning(s, list);
     case 'M': return add_mamba2(s, list);
+    case 'S': return add_mamba(s, list);
     case 'C': return add_short_conv(s, list);
     case 'E': return add_experts(s, list);
     default:

@@ -42,7 +42,8 @@ struct SynthArch {
   bool narrow_gates = false;                ///< gates of Kimi delta attention by two matrices
   bool flat_decays = false;                 ///< its "ssm_a" is [heads] in place of [1, heads]
   bool gated_shared_expert = false;         ///< "ffn_gate_inp_shexp"
-  bool one_part = false;                    ///< a layer is attention, Mamba-2 or experts alone
+  bool step_norms = false;                  ///< "ssm_dt_norm", "ssm_b_norm", "ssm_c_norm"
+  bool one_part = false;                    ///< a layer is attention, Mamba or experts alone
   bool plain_experts = false;               ///< without gates, with a bias for the choice
   float eps = 1e-5f;
 };
@@ -62,11 +63,11 @@ struct SynthLatent {
 /// Recurrent layers: their sizes as the keys "ssm.*" and "shortconv.*" name them.
 struct SynthRecurrent {
   /// A layer each: '*' attention, 'D' gated delta net, 'K' Kimi delta attention, 'L' lightning
-  /// attention, 'C' short convolution, 'M' Mamba-2, 'E' experts alone. Repeated as often as needed.
-  /// Empty: all have attention.
+  /// attention, 'C' short convolution, 'S' Mamba, 'M' Mamba-2, 'E' experts alone. Repeated as often
+  /// as needed. Empty: all have attention.
   std::string_view layers;
   int64_t taps = 4;
-  int64_t heads = 0;   ///< time_step_rank
+  int64_t heads = 0;   ///< time_step_rank: of Mamba no heads, but it divides the channels here
   int64_t head = 0;    ///< elements of a value
   int64_t groups = 0;  ///< group_count: key heads of delta nets
   int64_t state = 0;   ///< state_size: elements of a key

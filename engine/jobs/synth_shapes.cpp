@@ -106,6 +106,8 @@ std::span<const SynthArch> architectures() {
       {.name = "codeshell", .fused_qkv = true, .plain_experts = true},
       {.name = "smallthinker", .eps = 1e-6f},
       {.name = "mamba2", .one_part = true},
+      {.name = "mamba", .one_part = true},
+      {.name = "jamba", .step_norms = true, .eps = 1e-6f},
       {.name = "kimi-linear", .narrow_gates = true},
       {.name = "glm5-next", .narrow_gates = true, .flat_decays = true},
       {.name = "bailingmoe3", .head_gates = true, .eps = 1e-6f},

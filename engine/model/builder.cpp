@@ -52,7 +52,7 @@ Status ModelBuilder::check(const Weight& weight, std::initializer_list<int64_t> 
   // What is no matrix (norms, biases, scales, sinks) is used as it is stored.
   const bool table = weight.name.ends_with("_tid2eid.weight");
   const bool plain = table || shape.size() == 1 || weight.name.ends_with(".bias") ||
-                     weight.name.ends_with("_norm.weight") ||
+                     weight.name.ends_with("_norm.weight") || weight.name.ends_with(".ssm_a") ||
                      weight.name.find(".ple_norm_") != std::string::npos ||
                      weight.name.find("conv1d") != std::string::npos ||
                      weight.name.ends_with("shortconv.conv.weight");

@@ -11,7 +11,8 @@ bool is_matrix(const std::string& name, std::span<const int64_t> shape) {
   return rank > 1 && !name.ends_with("_norm.weight") && !name.ends_with(".bias") &&
          !name.ends_with("ffn_gate_inp.weight") && name.find(".ple_norm_") == std::string::npos &&
          name.find("conv1d") == std::string::npos && !name.ends_with("shortconv.conv.weight") &&
-         !name.ends_with("_ape.weight") && !name.ends_with("_tid2eid.weight");
+         !name.ends_with("_ape.weight") && !name.ends_with("_tid2eid.weight") &&
+         !name.ends_with(".ssm_a");
 }
 
 DType matrix_type(const std::string& name, DType stored, std::span<const int64_t> shape,

@@ -97,8 +97,8 @@ ValueId CaseBuilder::weight(DType type, int64_t d0, int64_t d1, int64_t d2) {
   return graph_.weight(static_cast<int32_t>(weights_.size() - 1), desc);
 }
 
-ValueId CaseBuilder::decays(int64_t d0) {
-  const ValueId made = weight(DType::f32, d0);
+ValueId CaseBuilder::decays(int64_t d0, int64_t d1) {
+  const ValueId made = weight(DType::f32, d0, d1);
   std::vector<std::byte>& bytes = weights_.back();
   for (size_t at = 0; at < bytes.size(); at += sizeof(float)) {
     float x = 0;

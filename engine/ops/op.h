@@ -45,8 +45,8 @@ class CaseBuilder {
   GraphBuilder& graph() { return graph_; }
   /// Normally distributed values in the given type.
   ValueId weight(DType type, int64_t d0, int64_t d1 = 1, int64_t d2 = 1);
-  /// Float32 [d0] below 0: logarithms of decays.
-  ValueId decays(int64_t d0);
+  /// Float32 [d0, d1] below 0: logarithms of decays.
+  ValueId decays(int64_t d0, int64_t d1 = 1);
   /// Normally distributed float32 activations [d0, d1, rows].
   ValueId activations(int64_t d0, int64_t d1 = 1, float scale = 1.0f);
   /// Integers in least..below−1, [d0, 1, rows].

@@ -18,11 +18,12 @@ LAYERS = {"deepseek-v3.2": 4,  # its first three have no experts
           "minimax-m3": 4, "glm-5": 4, "glm-5.3-flash": 4,  # its first three
           "kimi-linear-48b-a3b": 4, "ling-3.0-flash": 6, "minimax-text-01": 8,  # the last has attention
           "deepseek-v4-flash": 4,  # the last has long blocks
+          "jamba-reasoning-3b": 8,  # the last has attention
           "gemma-4-e4b": 14}  # six of them share keys
 KV_HEADS = {"glm-5": 1, "glm-5.3-flash": 1, "qwen-7b": 4, "gemma-3-1b": 1, "deepseek-v2-lite": 1, "deepseek-v3.2": 1,
             "mistral-small-4": 1, "minicpm3-4b": 1, "plm-1.8b": 1, "starcoderbase-1b": 1, "refact-1.6b": 1, "jais-13b": 4, "bloom-7b1": 4,
             "mpt-7b": 4, "baichuan2-13b": 4, "deepseek-v4-flash": 1,
-            "kimi-linear-48b-a3b": 1, "ling-3.0-flash": 1, "phi-3-mini": 4, "olmo2-1b": 4, "olmo2-7b": 4}
+            "kimi-linear-48b-a3b": 1, "ling-3.0-flash": 1, "jamba-reasoning-3b": 1, "phi-3-mini": 4, "olmo2-1b": 4, "olmo2-7b": 4}
 
 
 def described(path):

@@ -43,8 +43,12 @@ NOT_IN_LLAMA_CPP = {
     "gemma2-uncapped": "its soft caps cannot be switched off",
     "gemma3-yarn": "layers with a window are stretched there, too",
     "olmo3-llama3": "layers with a window have the same RoPE there",
+    "mamba-own": "it is twice as wide there, has a bias of the convolution and none of the others",
+    "jamba-dense": "the same",
 }
 FOR_LLAMA_CPP = {
+    # All norms have one epsilon there.
+    "falcon-mamba": {"layer_norm_epsilon": 1e-6},
     # N-grams are as wide as the model there, and a query also sees parts of a block that was not
     # chosen, where fewer tokens are behind the last complete one than a block has.
     "qwen4exp": {"ple_embed_dim": 24, "indexer_budget": 64},
@@ -185,11 +189,12 @@ def before_version_5(config):
         config["num_experts"] = config.pop("num_local_experts")
 
 
-# Muse Glimmer and a base for layers with a window came with version 5, Kimi Linear, GPT-2, BLOOM, MPT and
-# Mamba-2 have no RoPE, and Step 3.5 had another form before: test_step_checkpoints.py.
+# Muse Glimmer and a base for layers with a window came with version 5, Kimi Linear, GPT-2, BLOOM, MPT, Jamba and
+# Mamba have no RoPE, and Step 3.5 had another form before: test_step_checkpoints.py.
 @pytest.mark.parametrize("name", [name for name in NAMES
                                   if name not in ("muse-glimmer", "olmo3-llama3", "kimi-linear", "dots3note",
-                                                  "gpt2", "gpt2-untied", "starcoder", "mamba2", "mamba2-groups",
+                                                  "gpt2", "gpt2-untied", "starcoder", "mamba2", "mamba2-groups", "mamba",
+                                                  "mamba-own", "falcon-mamba", "jamba", "jamba-dense",
                                                    "deepseek-v4", "glm5-next", "bloom", "bloom-3-heads", "mpt", "mpt-6-heads",
                                                   "step35")])
 def test_configurations_of_transformers_4(name, tmp_path):

@@ -77,6 +77,8 @@ const std::map<std::string, Published>& published() {
       {"orion-14b", {14500}},
       {"xverse-7b", {7300}},
       {"mamba2-2.7b", {2703}},
+      {"falcon-mamba-7b", {7273}},
+      {"jamba-reasoning-3b", {3029}},
       {"kimi-linear-48b-a3b", {49120}},
       {"glm-5.3-flash", {313327}},  // 320B with a layer that predicts further tokens
       {"ling-3.0-flash", {124400}},

@@ -101,6 +101,31 @@ void scan(const ScanToken& t, const ScanToken* next, float* sums, int64_t column
                       : scan_all<true, true>(t, next, sums, columns);
 }
 
+void scan_elements(const ScanElements& t, int64_t columns) {
+  for (int64_t at = 0; at < columns; at += kW) {
+    const int64_t left = columns - at;
+    const auto load = [&](const float* p) {
+      return left < kW ? load_part(p + at, left) : F::load(p + at);
+    };
+    const F step = softplus(load(t.step));
+    const F x = load(t.x);
+    const F change = step * x;
+    F out = load(t.d) * x;
+    for (int64_t i = 0; i < t.rows; ++i) {
+      float* const place = t.state + i * t.pitch + at;
+      F s = F::set(t.write[i]) * change;
+      if (!t.first) s = fma(exp(F::load(t.a + i * kScanColumns + at) * step), F::load(place), s);
+      s.store(place);
+      out = fma(F::set(t.read[i]), s, out);
+    }
+    if (left < kW) {
+      store_part(t.out + at, out, left);
+    } else {
+      out.store(t.out + at);
+    }
+  }
+}
+
 void decays(const float* step, const float* bias, float a, float bound, float* out, int64_t n) {
   const auto of = [&](F x) {
     if (bound < 0) return exp(F::set(bound) * sigmoid(F::set(a < 0 ? -a : a) * x));
@@ -162,7 +187,8 @@ void conv(const ConvToken& t, int64_t channels) {
   store_part(t.keep + i, x, left);
 }
 
-constexpr RecurrentOps kRecurrentOps{clean<scan>, clean<conv>, clean<decays>, clean<pool>};
+constexpr RecurrentOps kRecurrentOps{clean<scan>, clean<scan_elements>, clean<conv>, clean<decays>,
+                                     clean<pool>};
 
 }  // namespace
 }  // namespace infer::cpu

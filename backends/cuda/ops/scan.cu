@@ -8,8 +8,9 @@
 // of four. Block z of n does this for the sequences whose number modulo n is z.
 namespace infer::cuda {
 
-/// kGroups: groups of four rows of a thread. kByChannel: as in op::DeltaScan.
-template <uint32_t kGroups, bool kByChannel>
+/// kGroups: groups of four rows of a thread. kByChannel: as in op::DeltaScan. kByElement: as in
+/// op::SsmScan.
+template <uint32_t kGroups, bool kByChannel, bool kByElement>
 class Scan {
  public:
   static constexpr uint32_t kRows = kGroups * 4 * kScanParts;
@@ -37,10 +38,17 @@ class Scan {
     if (r >= rows_) return;
     const bool corrects = p_.gain != 0;
     const bool sloped = p_.slope > 0.0f;
-    const float a = sloped ? slope_of_head() : static_cast<float>(Global<const float>(p_.a)[head_]);
-    const float bias =
-        kByChannel || sloped ? 0.0f : static_cast<float>(Global<const float>(p_.bias)[head_]);
-    const float pass = p_.pass != 0 ? Global<const float>(p_.pass)[head_] : 0.0f;
+    float a = 0;
+    float bias = 0;
+    float pass = 0;
+    if constexpr (kByElement) {
+      load_rates();
+      if (given_) pass = Global<const float>(p_.pass)[head_ * p_.columns + column_];
+    } else {
+      a = sloped ? slope_of_head() : static_cast<float>(Global<const float>(p_.a)[head_]);
+      if (!kByChannel && !sloped) bias = Global<const float>(p_.bias)[head_];
+      if (p_.pass != 0) pass = Global<const float>(p_.pass)[head_];
+    }
     const auto stage = [&](const Token& t, uint32_t turn) {
 #pragma unroll
       for (uint32_t i = 0; i < kLoads; ++i) {
@@ -70,10 +78,14 @@ class Scan {
       }
       if (slot_of(r) == 0) clear();
       const float size = sloped ? 1.0f : softplus_of(token.size + bias);
-      const float decay = kByChannel ? 1.0f : exp_of(a * size);
+      const float decay = kByChannel || kByElement ? 1.0f : exp_of(a * size);
       const float gain = corrects ? sigmoid_of(token.gain) : size;
 
       const uint32_t from = turn * kRows + part_ * 4;
+      if constexpr (kByElement) {
+#pragma unroll
+        for (uint32_t j = 0; j < kGroups * 4; ++j) state_[j] = state_[j] * exp_of(rates_[j] * size);
+      }
       if constexpr (kByChannel) {
 #pragma unroll
         for (uint32_t j = 0; j < kGroups; ++j) {
@@ -193,9 +205,29 @@ class Scan {
       }
     }
     t.v = given_ ? Global<const float>(p_.v)[place(p_.v_strides, head_, r) + column_] : 0.0f;
-    t.size = kByChannel || p_.size == 0 ? 0.0f : of_head(p_.size, p_.size_strides, p_.size_width, r);
+    t.size = 0;
+    if constexpr (kByElement) {
+      if (given_) t.size = Global<const float>(p_.size)[place(p_.size_strides, head_, r) + column_];
+    } else if (!kByChannel && p_.size != 0) {
+      t.size = of_head(p_.size, p_.size_strides, p_.size_width, r);
+    }
     t.gain = p_.gain != 0 ? of_head(p_.gain, p_.gain_strides, p_.gain_width, r) : 0.0f;
     return t;
+  }
+
+  /// The row of S that is the j-th of this thread.
+  INFER_DEVICE uint32_t row_of(uint32_t j) const {
+    return (j / 4 * kScanParts + part_) * 4 + j % 4;
+  }
+
+  INFER_DEVICE void load_rates() {
+    const Global<const float> a(p_.a);
+#pragma unroll
+    for (uint32_t j = 0; j < kGroups * 4; ++j) {
+      const uint32_t i = row_of(j);
+      if (!given_ || i >= p_.rows) continue;
+      rates_[kByElement ? j : 0] = a[(head_ * p_.columns + column_) * p_.rows + i];
+    }
   }
 
   /// visit(place, value) for each element that this thread has of a sequence's state.
@@ -210,7 +242,7 @@ class Scan {
     const Global<float> state(pages_of(p_.step, p_.kind).of(sequence, 0) + p_.offset + from * 4);
 #pragma unroll
     for (uint32_t j = 0; j < kGroups * 4; ++j) {
-      const uint32_t i = (j / 4 * kScanParts + part_) * 4 + j % 4;
+      const uint32_t i = row_of(j);
       visit(state, given_ && i < p_.rows, i * width, state_[j]);
     }
   }
@@ -234,17 +266,20 @@ class Scan {
   bool given_;  ///< there is such a column
   uint32_t rows_;
   float state_[kGroups * 4] = {};
+  float rates_[kByElement ? kGroups * 4 : 1] = {};  ///< what these decay with
 };
 
-#define INFER_SCAN(name, rows, by_channel, blocks)       \
-  INFER_KERNEL(name, ScanParams, kScanThreads, blocks) { \
-    Scan<rows / (4 * kScanParts), by_channel>(p).run();  \
+#define INFER_SCAN(name, rows, by_channel, by_element, blocks)      \
+  INFER_KERNEL(name, ScanParams, kScanThreads, blocks) {            \
+    Scan<rows / (4 * kScanParts), by_channel, by_element>(p).run(); \
   }
-INFER_SCAN(scan_64, 64, false, 2)
-INFER_SCAN(scan_128, 128, false, 2)
-INFER_SCAN(scan_256, 256, false, 1)
-INFER_SCAN(scan_by_channel_64, 64, true, 2)
-INFER_SCAN(scan_by_channel_128, 128, true, 2)
-INFER_SCAN(scan_by_channel_256, 256, true, 1)
+INFER_SCAN(scan_64, 64, false, false, 2)
+INFER_SCAN(scan_128, 128, false, false, 2)
+INFER_SCAN(scan_256, 256, false, false, 1)
+INFER_SCAN(scan_by_channel_64, 64, true, false, 2)
+INFER_SCAN(scan_by_channel_128, 128, true, false, 2)
+INFER_SCAN(scan_by_channel_256, 256, true, false, 1)
+INFER_SCAN(scan_by_element_16, 16, false, true, 4)
+INFER_SCAN(scan_by_element_128, 128, false, true, 1)
 
 }  // namespace infer::cuda

@@ -15,9 +15,10 @@ inline constexpr int kScanThreads = kScanColumns * kScanParts;
 /// Grid: blocks of columns, heads, blocks that share the sequences.
 struct ScanParams {
   uint64_t step, write, read, v, y, slots, sequences;
-  uint64_t size, a, bias;  ///< by head, or of its channels
-  uint64_t gain;           ///< of op::DeltaScan; 0: what is written is not corrected
-  uint64_t pass;           ///< by head; 0: none
+  /// By head, or of its channels; by element size of each column, a of each element of S.
+  uint64_t size, a, bias;
+  uint64_t gain;  ///< of op::DeltaScan; 0: what is written is not corrected
+  uint64_t pass;  ///< by head, by element for each column; 0: none
   gpu::StridePush write_strides, read_strides, v_strides, y_strides, size_strides, gain_strides;
   uint32_t size_width, gain_width;  ///< heads that are beside each other along d0
   uint32_t rows, columns;           ///< of the matrix of a head

@@ -3,7 +3,10 @@
 namespace infer::cuda {
 namespace {
 
-Status supports(const NodeView& node) { return scan_supports(node.input(1)->desc.shape[0]); }
+Status supports(const NodeView& node) {
+  return scan_supports(node.input(1)->desc.shape[0],
+                       std::get<op::SsmScan>(node.node.params).by_element);
+}
 
 void record(const NodeCall& call) {
   record_scan(call, gpu::scan_of(call.params<op::SsmScan>(), call.inputs, call.outputs[0]));

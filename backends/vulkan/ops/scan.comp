@@ -24,7 +24,9 @@ layout(local_size_x = 256) in;
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Gates {
   // Of F32, which as members would need their alignment. gain: of DeltaScan alone.
   uint64_t size, gain;
-  uint64_t a, bias, pass;  // by head, or of its channels; pass: of SsmScan alone
+  // By head, or of its channels; pass: of SsmScan alone. By element: a of each element of S, no
+  // bias, pass by column.
+  uint64_t a, bias, pass;
   Strides size_strides, gain_strides;
   uint size_width, gain_width;  // heads that are beside each other along d0
   float bound;                  // as in op::DeltaScan
@@ -66,6 +68,9 @@ struct Token {
   float written[kLoads], wanted[kLoads], decays[kLoads];
   float v, size, gain;
 };
+// By element: what this invocation's part of S decays with.
+vec4 rates[kByElement != 0 ? kOwn : 1];
+
 float slope_of_head() {
   return -gates.slope * exp_of(-5.5451774 * float(head + 1) / float(gl_NumWorkGroups.y));  // 8·log 2
 }
@@ -88,7 +93,9 @@ Token token_of(uint r) {
   }
   t.v = given ? v.v[at(v_strides, head, r) + column] : 0.0;
   t.size = 0;
-  if (kByChannel == 0 && !(gates.slope > 0.0)) {
+  if (kByElement != 0) {
+    if (given) t.size = F32(gates.size).v[at(gates.size_strides, head, r) + column];
+  } else if (kByChannel == 0 && !(gates.slope > 0.0)) {
     const uint n = gates.size_width;
     t.size = F32(gates.size).v[at(gates.size_strides, head / n, r) + head % n];
   }
@@ -142,6 +149,16 @@ void save_state(uint sequence) {
   }
 }
 
+void load_rates() {
+  F32 from = F32(gates.a);
+  [[unroll]] for (uint j = 0; j < kOwn; ++j) {
+    [[unroll]] for (uint e = 0; e < 4; ++e) {
+      const uint i = first_of(j) + e;
+      rates[j][e] = given && i < kRows ? from.v[(head * kColumns + column) * kRows + i] : 0.0;
+    }
+  }
+}
+
 float sum_of(vec4 x) {
   const precise float sum = (x[0] + x[1]) + (x[2] + x[3]);
   return sum;
@@ -156,8 +173,15 @@ void main() {
   uint r = next_row(0);
   if (r >= step.rows[0]) return;
   const bool sloped = gates.slope > 0.0;
-  const float bias = kByChannel != 0 || sloped ? 0.0 : F32(gates.bias).v[head];
-  const float pass = kCorrects != 0 || sloped ? 0.0 : F32(gates.pass).v[head];
+  float bias = 0;
+  float pass = 0;
+  if (kByElement != 0) {
+    load_rates();
+    if (given) pass = F32(gates.pass).v[head * kColumns + column];
+  } else if (!sloped) {
+    if (kByChannel == 0) bias = F32(gates.bias).v[head];
+    if (kCorrects == 0) pass = F32(gates.pass).v[head];
+  }
   Token token = token_of(r);
   stage(token, 0);
   barrier();
@@ -181,7 +205,11 @@ void main() {
     }
     const float size = sloped ? 1.0 : softplus_of(token.size + bias);
     float decay = 1;
-    if (kByChannel == 0) {
+    if (kByElement != 0) {
+      [[unroll]] for (uint j = 0; j < kOwn; ++j) {
+        [[unroll]] for (uint e = 0; e < 4; ++e) state[j][e] *= exp_of(rates[j][e] * size);
+      }
+    } else if (kByChannel == 0) {
       decay = exp_of(sloped ? slope_of_head() : F32(gates.a).v[head] * size);
     } else {
       [[unroll]] for (uint j = 0; j < kOwn; ++j) {

@@ -37,6 +37,10 @@ VISION = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1,
 GPT2 = {"n_embd": 24, "n_layer": 3, "n_head": 4, "n_positions": 256}
 MAMBA2 = {"hidden_size": 24, "num_hidden_layers": 3, "num_heads": 6, "head_dim": 8, "state_size": 9,
           "n_groups": 1, "expand": 2, "chunk_size": 16}
+MAMBA = {"hidden_size": 24, "num_hidden_layers": 3, "state_size": 9}
+JAMBA = DENSE | {"num_hidden_layers": 5, "mamba_d_state": 9, "mamba_dt_rank": 7, "num_experts": 5,
+                 "num_experts_per_tok": 2, "attn_layer_period": 3, "attn_layer_offset": 1,
+                 "rms_norm_eps": 1e-3}
 MINICPM3 = {"hidden_size": 28, "intermediate_size": 40, "num_hidden_layers": 3,
             "num_attention_heads": 4, "num_key_value_heads": 4, "q_lora_rank": 14,
             "kv_lora_rank": 18, "qk_nope_head_dim": 10, "qk_rope_head_dim": 8, "scale_emb": 7,
@@ -323,6 +327,17 @@ CHECKPOINTS = {
         "attn_config": {"kv_n_heads": 2, "clip_qkv": 0.6, "rope_theta": 1e4},
         "ffn_config": {"ffn_hidden_size": 14, "moe_num_experts": 5, "moe_top_k": 2}}),
     "starcoder": ("GPTBigCodeConfig", "starcoder", GPT2 | {"n_inner": 38}),
+    "mamba": ("MambaConfig", "mamba", MAMBA | {"time_step_rank": 7}),
+    "mamba-own": ("MambaConfig", "mamba", MAMBA | {
+        "use_bias": True, "use_conv_bias": False, "expand": 3, "conv_kernel": 3,
+        "tie_word_embeddings": False}),
+    "falcon-mamba": ("FalconMambaConfig", "mamba", MAMBA | {
+        "time_step_rank": 7, "layer_norm_epsilon": 1e-3}),
+    "jamba": ("JambaConfig", "jamba", JAMBA),
+    "jamba-dense": ("JambaConfig", "jamba", JAMBA | {
+        "num_experts": 1, "num_experts_per_tok": 1, "attn_layer_period": 2,
+        "mamba_dt_rank": "auto", "mamba_proj_bias": True, "mamba_conv_bias": False,
+        "tie_word_embeddings": True}),
     "mamba2": ("Mamba2Config", "mamba2", MAMBA2),
     "mamba2-groups": ("Mamba2Config", "mamba2", MAMBA2 | {
         "n_groups": 2, "use_bias": True, "tie_word_embeddings": True}),

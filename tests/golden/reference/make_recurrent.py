@@ -186,13 +186,73 @@ def mamba2_keys(arch, heads, head, size, groups):
             f"{arch}.ssm.time_step_rank": heads}
 
 
-def mamba2_alone(name):
-    """-groups: vectors shared by several heads, and an output of its own."""
-    arch, groups = "mamba2", 2 if "groups" in name else 1
+def mixers_alone(name, arch):
     m = Builder(name, arch, 30, 3, 0, 0, 10, context=1 << 20, feed_forward_length=0)
     for key in ("attention.key_length", "attention.value_length", "attention.head_count_kv",
                 "rope.dimension_count"):
         del m.metadata[f"{arch}.{key}"]
+    return m
+
+
+def mamba(m, layer, inner, size, rank, norms=False):
+    b = f"blk.{layer}."
+    m.matrix(b + "ssm_in", 2 * inner, m.width, gain=1.5)
+    conv1d(m, b + "ssm_conv1d", inner, 4, bias=True)
+    m.matrix(b + "ssm_x", rank + 2 * size, inner, gain=1.5)
+    if norms:
+        m.norm(b + "ssm_dt_norm", rank)
+        m.norm(b + "ssm_b_norm", size)
+        m.norm(b + "ssm_c_norm", size)
+    m.matrix(b + "ssm_dt", inner, rank)
+    m.bias(b + "ssm_dt", inner, spread=1.0)
+    m.tensors[b + "ssm_a"] = -np.exp(m.rng.uniform(-2.5, 1.0, (inner, size)))
+    m.tensors[b + "ssm_d"] = m.rng.normal(1, 0.3, inner)
+    m.matrix(b + "ssm_out", m.width, inner)
+
+
+def mamba_keys(arch, inner, size, rank):
+    return {f"{arch}.ssm.conv_kernel": 4, f"{arch}.ssm.state_size": size,
+            f"{arch}.ssm.inner_size": inner, f"{arch}.ssm.time_step_rank": rank}
+
+
+def mamba_alone(name):
+    """-norms: of steps and what is written and read, and an output of its own."""
+    normed = "norms" in name
+    m = mixers_alone(name, "mamba")
+    m.metadata |= mamba_keys("mamba", 60, 9, 7) | {"mamba.ssm.dt_b_c_rms": normed}
+    m.embedding(tied=not normed, spread=0.7)
+    for layer in range(m.layers):
+        m.norm(f"blk.{layer}.attn_norm", m.width)
+        mamba(m, layer, 60, 9, 7)
+    return m
+
+
+def jamba(name):
+    """Attention without positions in one layer, experts in every other one."""
+    kinds = [0, 2, 0, 0]
+    m = Builder(name, "jamba", 30, 4, 6, kinds, 5, feed_forward_length=14, expert_count=5,
+                expert_used_count=2)
+    m.metadata["jamba.attention.layer_norm_rms_epsilon"] = 1e-3
+    m.metadata |= mamba_keys("jamba", 60, 9, 7)
+    m.embedding()
+    for layer, m.kv_heads in enumerate(kinds):
+        if m.kv_heads:
+            m.attention(layer)
+        else:
+            m.norm(f"blk.{layer}.attn_norm", m.width)
+            mamba(m, layer, 60, 9, 7, norms=True)
+        if layer % 2 == 0:
+            m.feed_forward(layer, 14)
+            continue
+        m.norm(f"blk.{layer}.ffn_norm", m.width)
+        m.experts(layer, 5, 14)
+    return m
+
+
+def mamba2_alone(name):
+    """-groups: vectors shared by several heads, and an output of its own."""
+    arch, groups = "mamba2", 2 if "groups" in name else 1
+    m = mixers_alone(name, arch)
     m.metadata |= mamba2_keys(arch, 6, 8, 9, groups)
     m.embedding(tied=groups == 1, spread=0.7)
     for layer in range(m.layers):

@@ -1,13 +1,14 @@
 """Families with recurrent layers in float64: the mixers token by token as their papers have them
 (LFM2: Liquid AI 2025; gated delta nets: Yang et al. 2024; Kimi delta attention: Kimi Team 2025;
-Mamba-2: Dao & Gu 2024; lightning attention: Qin et al. 2024), and what their models do around them."""
+Mamba: Gu & Dao 2023; Mamba-2: Dao & Gu 2024; lightning attention: Qin et al. 2024), and what their models do around them."""
 
 import numpy as np
 
 from .layers import attention, rms_norm, rotate, route, sigmoid, silu, softplus, swiglu
 
 FAMILIES = {"lfm2", "lfm2moe", "qwen35", "qwen35moe", "qwen3next", "granitehybrid", "nemotron_h",
-            "nemotron_h_moe", "falcon-h1", "kimi-linear", "mamba2", "bailingmoe3", "minimax-01"}
+            "nemotron_h_moe", "falcon-h1", "kimi-linear", "mamba", "mamba2", "bailingmoe3", "minimax-01", "jamba"}
+FALCON_EPS = 1e-6  # of Falcon Mamba's norms without weights
 
 
 def causal_conv(x, weight, bias=0.0):
@@ -107,6 +108,34 @@ def lightning(m, x, layer):
     return m.linear(normed * sigmoid(m.linear(x, b + "attn_gate")), b + "attn_output")
 
 
+def mamba_parts(m, x, b, rank, size):
+    """What the steps are made of, and what is written and read along."""
+    parts = np.split(m.linear(x, b + "ssm_x"), [rank, rank + size], axis=1)
+    for i, name in enumerate(("dt", "b", "c")):
+        weight = m.tensors.get(f"{b}ssm_{name}_norm.weight", m.tensors.get(f"{b}ssm_{name}_norm"))
+        if weight is not None:
+            parts[i] = rms_norm(parts[i], weight, m.eps)
+        elif m.key("ssm.dt_b_c_rms", False):
+            parts[i] = rms_norm(parts[i], 1.0, FALCON_EPS)
+    return parts
+
+
+def mamba(m, x, b):
+    inner, size = m.key("ssm.inner_size"), m.key("ssm.state_size")
+    mixed, gate = np.split(m.linear(x, b + "ssm_in"), 2, axis=1)
+    mixed = silu(causal_conv(mixed, m.tensors[b + "ssm_conv1d.weight"],
+                             m.tensors.get(b + "ssm_conv1d.bias", 0.0)))
+    low, write, read = mamba_parts(m, mixed, b, m.key("ssm.time_step_rank"), size)
+    step = softplus(m.linear(low, b + "ssm_dt"))
+    out = np.zeros_like(mixed)
+    state = np.zeros((inner, size))
+    for t in range(len(x)):
+        state = (np.exp(step[t][:, None] * m.tensors[b + "ssm_a"]) * state +
+                 (step[t] * mixed[t])[:, None] * write[t])
+        out[t] = state @ read[t] + m.tensors[b + "ssm_d"] * mixed[t]
+    return m.linear(out * silu(gate), b + "ssm_out")
+
+
 def mamba2(m, x, b):
     tokens = len(x)
     inner, size = m.key("ssm.inner_size"), m.key("ssm.state_size")
@@ -144,7 +173,7 @@ def attend(m, x, layer):
     k, v = (m.linear(x, b + "attn_" + part).reshape(tokens, kv_heads, dim) for part in "kv")
     if m.has(b + "attn_q_norm"):
         q, k = m.norm(q, b + "attn_q_norm"), m.norm(k, b + "attn_k_norm")
-    if m.arch not in ("nemotron_h", "nemotron_h_moe") and m.key("rope.scaling.finetuned", True):
+    if m.arch not in ("nemotron_h", "nemotron_h_moe", "jamba") and m.key("rope.scaling.finetuned", True):
         frequencies, magnitude = m.rotation(layer)
         turn = lambda a: rotate(a, frequencies, m.arch == "granitehybrid", magnitude)
         q, k = turn(q), turn(k)
@@ -168,7 +197,9 @@ def mixer(m, x, layer):
         return attend(m, x, layer)
     if m.has(b + "shortconv.in_proj"):
         return short_conv(m, x, b)
-    return delta_net(m, x, b) if m.has(b + "attn_qkv") else mamba2(m, x, b)
+    if m.has(b + "attn_qkv"):
+        return delta_net(m, x, b)
+    return mamba(m, x, b) if m.has(b + "ssm_x") else mamba2(m, x, b)
 
 
 def feed_forward(m, x, b, suffix=""):
@@ -187,7 +218,7 @@ def experts(m, x, b):
     ids, weights = route(m.linear(x, b + "ffn_gate_inp"), used=m.key("expert_used_count"),
                          gating="sigmoid" if sigmoids else "softmax",
                          bias=m.tensors.get(b + "exp_probs_b.bias"),
-                         normalise=m.key("expert_weights_norm", True),
+                         normalise=m.key("expert_weights_norm", m.arch != "jamba"),
                          scale=m.key("expert_weights_scale", 1.0))
     taken = m.linear(x, b + "ffn_latent_down") if m.has(b + "ffn_latent_down") else x
     weight = lambda name, e: m.tensors[f"{b}ffn_{name}_exps.weight"][e]
@@ -216,7 +247,7 @@ def hidden(m, tokens):
         b = f"blk.{layer}."
         feed = lambda h: experts(m, h, b) if m.has(b + "ffn_gate_inp") else feed_forward(m, h, b)
         h = m.norm(x, b + "attn_norm")
-        if m.arch.startswith("nemotron") or m.arch == "mamba2":  # one part to a block
+        if m.arch.startswith("nemotron") or m.arch in ("mamba", "mamba2"):  # one part to a block
             alone = m.has(b + "ffn_up") or m.has(b + "ffn_gate_inp")
             x = x + (feed(h) if alone else mixer(m, h, layer))
             continue

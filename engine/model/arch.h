@@ -165,6 +165,9 @@ struct ArchDef {
     bool interleaves = false;
     bool gate_up_in_turns = false;  ///< checkpoints have the rows of both in turns (of experts)
     bool rescales = false;          ///< weights are multiplied with factors
+    /// In models with "rope.dimension_sections" the rows of queries and keys that RoPE turns
+    /// together are neighbours in checkpoints, and lie apart here.
+    bool splits_axes = false;
   } layout;
 };
 

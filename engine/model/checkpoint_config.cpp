@@ -34,6 +34,8 @@ constexpr SeeingClass kSeeing[] = {
     {"InternVLForConditionalGeneration", "qwen3", "Qwen3ForCausalLM"},
     {"InternVLForConditionalGeneration", "qwen3_moe", "Qwen3MoeForCausalLM"},
     {"InternVLForConditionalGeneration", "llama", "LlamaForCausalLM"},
+    {"Glm46VForConditionalGeneration", "glm4v_text", "Glm4vForConditionalGeneration"},
+    {"Glm46VForConditionalGeneration", "glm4v_moe_text", "Glm4vMoeForConditionalGeneration"},
 };
 
 }  // namespace

@@ -199,8 +199,9 @@ bool map_long_rope(CheckpointMap& m) {
   return true;
 }
 
-void map_axes(CheckpointMap& m) {
+void map_axes(CheckpointMap& m, std::vector<int64_t> absent) {
   std::vector<int64_t> sections = m.config.get_ints(rope_section(m.config) + "mrope_section");
+  if (sections.empty()) sections = std::move(absent);
   sections.resize(4, 0);
   m.keys.set_ints("rope.dimension_sections", sections);
 }

@@ -1,7 +1,9 @@
 // The parameters of RoPE in a Hugging Face checkpoint.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "engine/model/checkpoint.h"
 
@@ -26,6 +28,7 @@ void map_window_rope(CheckpointMap& m, int64_t head_dim);
 bool map_long_rope(CheckpointMap& m);
 
 /// Writes how many pairs each axis of an image turns (read_axes()), for models that have images.
-void map_axes(CheckpointMap& m);
+/// `absent`: of configurations that do not say.
+void map_axes(CheckpointMap& m, std::vector<int64_t> absent = {});
 
 }  // namespace infer

@@ -91,6 +91,8 @@ class Converter {
     }
     INFER_TRY_S(const auto named, base_.metadata().get_string("general.architecture"));
     architecture_ = named.value_or("");
+    splits_ =
+        layout_.splits_axes && base_.metadata().has(architecture_ + ".rope.dimension_sections");
     for (const auto& [name, heads] :
          {std::pair{"head_count", &heads_}, {"head_count_kv", &kv_heads_}}) {
       INFER_TRY_S(const auto found,
@@ -183,6 +185,12 @@ class Converter {
     if (b[1] != rows) return expected_rows(pair, rows);
     int64_t first = 0;
     for (const std::string& name : names) {
+      if (splits_ && (name.ends_with(".attn_q.weight") || name.ends_with(".attn_k.weight"))) {
+        return error(StatusCode::unsupported,
+                     "{}: module '{}': adapters of PEFT for queries and keys of a model of this "
+                     "architecture that sees are not supported: convert the adapter to GGUF",
+                     file_, printable(module));
+      }
       const int64_t count = shape_of(name)[1];
       TensorView view = TensorView::whole(pair.b, b).sliced(1, first, count);
       const int64_t heads = interleaved_heads(name, layer);
@@ -290,6 +298,7 @@ class Converter {
   PeftConfig config_;
   std::string architecture_;
   ArchDef::Layout layout_;
+  bool splits_ = false;                                  ///< Layout::splits_axes, of this model
   std::vector<int64_t> heads_, kv_heads_;                ///< by layer, or one for all
   std::map<std::string, std::vector<OfExpert>> stacks_;  ///< by the model's tensor
   std::vector<MappedTensor> tensors_;

@@ -52,20 +52,28 @@ Result<TensorDesc> transposed(const std::string& path, const Weight& weight, Ten
   return make_tensor(weight.desc.type, view.shape);
 }
 
-/// A view of a matrix whose columns are those of merged patches element by element: patch by patch.
+/// A matrix whose columns are those of merged patches element by element, or a convolution over
+/// them, whose kernels are: a view of it patch by patch. `desc`: what it is then.
 Result<TensorView> sorted_by_patch(const std::string& path, std::span<const Weight> all, size_t i,
-                                   const Metadata& metadata) {
+                                   const Metadata& metadata, TensorDesc& desc) {
   const Weight& weight = all[i];
   INFER_TRY(const std::optional<int64_t> side,
             metadata.get_int("clip.vision.spatial_merge_size", 1, 8));
-  const int64_t patches = side.value_or(1) * side.value_or(1);
   const auto& shape = weight.desc.shape;
-  if (is_quantised(weight.desc.type) || shape[0] % patches != 0 || shape[2] * shape[3] > 1) {
+  const bool kernels = shape[2] * shape[3] > 1;
+  const int64_t patches = kernels ? shape[0] * shape[1] : side.value_or(1) * side.value_or(1);
+  const int64_t columns = kernels ? patches * shape[2] : shape[0];
+  if (is_quantised(weight.desc.type) || columns % patches != 0 || patches > 64) {
     return fail(StatusCode::unsupported,
                 "{}: tensor '{}': expected F32, F16 or BF16 with columns for {} patches, found {}",
                 path, weight.name, patches, to_string(weight.desc));
   }
-  const std::array<int64_t, kMaxDims> by_element{patches, shape[0] / patches, shape[1], 1};
+  const int64_t rows = kernels ? shape[3] : shape[1];
+  if (kernels) {
+    const std::array<int64_t, 2> matrix{columns, rows};
+    INFER_TRY(desc, make_tensor(weight.desc.type, matrix));
+  }
+  const std::array<int64_t, kMaxDims> by_element{patches, columns / patches, rows, 1};
   return TensorView::whole(static_cast<int32_t>(i), by_element).swapped(0, 1);
 }
 
@@ -111,7 +119,7 @@ Result<std::unique_ptr<WeightSource>> open_tower(const std::string& path) {
       INFER_TRY(tensor.desc, transposed(path, all[i], view));
     }
     if (tensor.name == "mm.patch_merger.weight") {
-      INFER_TRY(view, sorted_by_patch(path, all, i, metadata));
+      INFER_TRY(view, sorted_by_patch(path, all, i, metadata, tensor.desc));
     }
     tensor.parts.push_back(view);
     tensors.push_back(std::move(tensor));

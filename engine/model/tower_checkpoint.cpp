@@ -151,12 +151,15 @@ void TowerMap::select_layers(const std::string& key, int64_t absent, const std::
   }
 }
 
-void TowerMap::pixel_limits() {
+void TowerMap::pixel_limits(int64_t frames) {
   for (const auto& [to, own, general] : {std::tuple{"min_pixels", "min_pixels", "shortest_edge"},
                                          {"max_pixels", "max_pixels", "longest_edge"}}) {
     const MetaValue* value = processor(own);
     if (value == nullptr) value = processor(std::string("size.") + general);
-    if (value != nullptr) keys.set_whole(std::string("clip.vision.image_") + to, *value);
+    if (value == nullptr) continue;
+    const std::string key = std::string("clip.vision.image_") + to;
+    const auto* pixels = std::get_if<int64_t>(value);
+    keys.set_whole(key, pixels == nullptr ? *value : MetaValue(*pixels / frames));
   }
 }
 

@@ -46,8 +46,9 @@ class TowerMap {
   /// from the first layer's input, or below 0 from the end. Tensors of later layers,
   /// "<prefix><layer>.", have no place. Behind begin().
   void select_layers(const std::string& key, int64_t absent, const std::string& prefix);
-  /// How many pixels an image may have, where preprocessor_config.json says it.
-  void pixel_limits();
+  /// How many pixels an image may have, where preprocessor_config.json says it. `frames`: as a
+  /// video of so many equal images, whose pixels are counted there.
+  void pixel_limits(int64_t frames = 1);
   /// Refuses a preprocessor_config.json by which values of pixels are not made as here, or images
   /// not scaled by this filter, a number of Pillow's. `normalised`: with mean and deviation.
   void require_processing(int64_t filter, bool normalised = true);

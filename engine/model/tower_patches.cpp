@@ -127,6 +127,55 @@ ValueId merge_patches(ModelBuilder& m, ValueId x, const TowerInfo& tower) {
   return all;
 }
 
+std::vector<double> cubic_shares(int64_t places, int64_t n) {
+  constexpr double kA = -0.75;
+  const auto weight = [](double distance) {
+    const double x = std::abs(distance);
+    if (x <= 1) return ((kA + 2) * x - (kA + 3)) * x * x + 1;
+    return x < 2 ? ((kA * x - 5 * kA) * x + 8 * kA) * x - 4 * kA : 0.0;
+  };
+  std::vector<double> all(static_cast<size_t>(places * n));
+  const double scale = static_cast<double>(places) / static_cast<double>(n);
+  for (int64_t i = 0; i < n; ++i) {
+    const double centre = (static_cast<double>(i) + 0.5) * scale - 0.5;
+    const auto first = static_cast<int64_t>(std::floor(centre)) - 1;
+    for (int64_t place = first; place < first + 4; ++place) {
+      const int64_t held = std::clamp<int64_t>(place, 0, places - 1);
+      all[static_cast<size_t>(i * places + held)] += weight(static_cast<double>(place) - centre);
+    }
+  }
+  return all;
+}
+
+void add_resampled(std::span<const float> table, int64_t width, std::span<const double> across,
+                   std::span<const double> down, ImageSize grid,
+                   std::span<const Position> positions, std::vector<float>& to) {
+  const auto columns = static_cast<int64_t>(across.size()) / grid.width;
+  const auto rows = static_cast<int64_t>(down.size()) / grid.height;
+  // First along the lines, then across them: [grid's columns][places down][width].
+  std::vector<double> lines(static_cast<size_t>(grid.width * rows * width));
+  for (int64_t x = 0; x < grid.width; ++x) {
+    for (int64_t place = 0; place < rows * columns; ++place) {
+      const double share = across[static_cast<size_t>(x * columns + place % columns)];
+      if (share == 0) continue;
+      double* sums = lines.data() + (x * rows + place / columns) * width;
+      const float* from = table.data() + place * width;
+      for (int64_t i = 0; i < width; ++i) sums[i] += share * from[i];
+    }
+  }
+  to.reserve(to.size() + positions.size() * static_cast<size_t>(width));
+  std::vector<double> sum(static_cast<size_t>(width));
+  for (const Position& at : positions) {
+    std::ranges::fill(sum, 0.0);
+    for (int64_t y = 0; y < rows; ++y) {
+      const double share = down[static_cast<size_t>(at.axes[0] * rows + y)];
+      const double* from = lines.data() + (at.axes[1] * rows + y) * width;
+      for (size_t i = 0; share != 0 && i < sum.size(); ++i) sum[i] += share * from[i];
+    }
+    for (const double value : sum) to.push_back(static_cast<float>(value));
+  }
+}
+
 RopeSpec image_rope(int64_t head, double base) {
   RopeSpec spec;
   spec.pairs = static_cast<int32_t>(head / 2);

@@ -2,6 +2,10 @@
 // results that they make, and the positions of patches.
 #pragma once
 
+#include <cstdint>
+#include <span>
+#include <vector>
+
 #include "engine/model/builder.h"
 #include "engine/model/tower.h"
 
@@ -35,6 +39,16 @@ TowerStep cut_into_patches(const Image& image, const TowerInfo& tower, int32_t w
 
 /// The patches of a square one after the other: x [n, 1, patches] → [n · merged², 1, results].
 ValueId merge_patches(ModelBuilder& m, ValueId x, const TowerInfo& tower);
+
+/// What each of n points between the ends of a row of `places` takes of these, [n][places], by
+/// cubic convolution of a = -0.75 (Keys 1981); beyond an end its place is repeated.
+std::vector<double> cubic_shares(int64_t places, int64_t n);
+
+/// A table of learned places, [down][across][width], resampled to a grid: `shares` of its columns,
+/// then of its rows, each [grid's columns or rows][places]. Adds the places of `positions` to `to`.
+void add_resampled(std::span<const float> table, int64_t width, std::span<const double> across,
+                   std::span<const double> down, ImageSize grid,
+                   std::span<const Position> positions, std::vector<float>& to);
 
 /// RoPE of heads of so many elements whose first half of the pairs turns with the row and whose
 /// second half with the column; both have the same frequencies.

@@ -139,29 +139,8 @@ class Lfm2 final : public Tower {
     const ImageSize grid = patch_grid(image, tower_);
     const std::vector<double> across = shares(places_, grid.width);
     const std::vector<double> down = shares(places_, grid.height);
-    // First along the lines, then across them: [grid's columns][places down][width].
-    std::vector<double> lines(static_cast<size_t>(grid.width * places_ * block_.width));
-    for (int64_t x = 0; x < grid.width; ++x) {
-      for (int64_t place = 0; place < places_ * places_; ++place) {
-        const double share = across[static_cast<size_t>(x * places_ + place % places_)];
-        if (share == 0) continue;
-        double* to = lines.data() + (x * places_ + place / places_) * block_.width;
-        const float* from = table_.data() + place * block_.width;
-        for (int64_t i = 0; i < block_.width; ++i) to[i] += share * from[i];
-      }
-    }
-    std::vector<float>& places = step.inputs.emplace_back();
-    places.reserve(step.positions.size() * static_cast<size_t>(block_.width));
-    std::vector<double> sum(static_cast<size_t>(block_.width));
-    for (const Position& at : step.positions) {
-      std::ranges::fill(sum, 0.0);
-      for (int64_t y = 0; y < places_; ++y) {
-        const double share = down[static_cast<size_t>(at.axes[0] * places_ + y)];
-        const double* from = lines.data() + (at.axes[1] * places_ + y) * block_.width;
-        for (size_t i = 0; share != 0 && i < sum.size(); ++i) sum[i] += share * from[i];
-      }
-      for (const double value : sum) places.push_back(static_cast<float>(value));
-    }
+    add_resampled(table_, block_.width, across, down, grid, step.positions,
+                  step.inputs.emplace_back());
     return step;
   }
 

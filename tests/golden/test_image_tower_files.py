@@ -23,11 +23,15 @@ KINDS = {  # text, tower, the token of an image, its size
     "llava": (make_towers.llama_text, make_towers.llava_tower, "<image>", (24, 16)),
     "llava-next": (make_towers.llama_text, make_towers.llava_next_tower, "<image>", (24, 16)),
     "internvl": (make_towers.qwen_text, make_towers.internvl_tower, "<IMG_CONTEXT>", (24, 16)),
+    "glm4v": (make_towers.glm4_text, make_towers.glm4v_tower, "<|image|>", (24, 16)),
     "mistral3": (make_towers.mistral3_text, make_towers.pixtral_tower, "[IMG]", (24, 16)),
     "gemma4": (make_towers.gemma4_text, make_towers.gemma4_tower, "<|image|>", (48, 48)),
     "gemma4-large": (lambda: make_towers.gemma4_text(True),
                      lambda: make_towers.gemma4_tower(large=True), "<|image|>", (48, 48)),
 }
+
+
+SECOND_KERNEL = "v.patch_embd.weight.1"  # of a video
 
 
 class Pair:
@@ -69,7 +73,7 @@ def pair(request, tmp_path_factory):
 def optional(name):
     """What towers may be without."""
     return (name.endswith((".bias", "_min", "_max")) or
-            name in ("mm.input_norm.weight", "v.token_embd.img_break"))
+            name in ("mm.input_norm.weight", "v.token_embd.img_break", SECOND_KERNEL))
 
 
 def test_the_pair_is_good(pair):
@@ -92,7 +96,7 @@ def test_missing_tensors(pair):
         if optional(name):
             continue
         del tensors[name]
-        pair.refuses(metadata, tensors, name)
+        pair.refuses(metadata, tensors, name.replace("_qkv.", "_q."))  # of three
 
 
 def other_shapes(name, shape):
@@ -113,7 +117,8 @@ def test_tensors_of_other_shapes(pair):
         for shape in other_shapes(name, tensor.shape):
             metadata, tensors = pair.tower()
             tensors[name] = np.zeros(shape, tensor.dtype)
-            pair.refuses(metadata, tensors, name.removesuffix(".weight"))  # or of its bias
+            named = "v.patch_embd_1" if name == SECOND_KERNEL else name.removesuffix(".weight")
+            pair.refuses(metadata, tensors, named)  # or of its bias
 
 
 @pytest.mark.parametrize("name, tower, tensor", [

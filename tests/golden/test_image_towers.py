@@ -13,7 +13,8 @@ import pytest
 np = pytest.importorskip("numpy")
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
 
-from tests.golden.reference import gguf, make_towers, png, tiled_towers, towers  # noqa: E402
+from tests.golden.reference import (  # noqa: E402
+    axes_towers, gguf, make_towers, png, tiled_towers, towers)
 from tests.golden.reference.model import nmse  # noqa: E402
 
 if not os.environ.get("INFER_BIN"):
@@ -25,15 +26,17 @@ SPARE = 4  # rows of a step that an image does not take
 SQUARE = (make_towers.GEMMA3_SIDE, make_towers.GEMMA3_SIDE)
 
 
-def kind(text, tower, model, shown, sizes, most=0, line=""):
+def kind(text, tower, model, shown, sizes, most=0, line="", whole=False):
     """shown: the tokens of an image with what is around them. sizes: of images that are not scaled,
     the widest, the highest, then others. most: --image-max-tokens. line: what stands behind an
-    image that a prompt has no mark for."""
+    image that a prompt has no mark for. whole: texts have to have all of `shown`."""
     return SimpleNamespace(text=text, tower=tower, model=model, shown=shown, sizes=sizes, most=most,
-                           line=line)
+                           line=line, whole=whole)
 
 
 TILED_SIZES = [(48, 16), (16, 48), (48, 32), (21, 30), (16, 16)]
+GLM4V_SHOWN = ["<|begin_of_image|>", "<|image|>", "<|end_of_image|>"]
+GLM4V_SIZES = [(64, 8), (8, 64), (48, 32), (40, 24), (16, 16)]
 GEMMA4_SHOWN = ["<|image>", "<|image|>", "<image|>"]
 MISTRAL_SIZES = [(96, 8), (8, 96), (64, 48), (40, 40), (8, 8)]
 KINDS = {
@@ -54,6 +57,10 @@ KINDS = {
     "internvl-internlm2": kind(
         make_towers.internlm2_text, lambda: make_towers.internvl_tower(width=36),
         tiled_towers.InternVl, ["<IMG_CONTEXT>"], TILED_SIZES, line="\n"),
+    "glm4v": kind(make_towers.glm4_text, make_towers.glm4v_tower, axes_towers.Glm4v, GLM4V_SHOWN,
+                  GLM4V_SIZES, whole=True),
+    "glm4v-moe": kind(lambda: make_towers.glm4_text(True), make_towers.glm4v_tower,
+                      axes_towers.Glm4v, GLM4V_SHOWN, GLM4V_SIZES, whole=True),
     "mistral3": kind(make_towers.mistral3_text, make_towers.pixtral_tower, towers.Mistral3,
                      ["[IMG]", "[IMG_END]"], MISTRAL_SIZES),
     "mistral3-without-break": kind(
@@ -313,10 +320,15 @@ def shown_text(made):
     return "".join(made.of.shown), 1
 
 
+def mark_of(made):
+    """What a text has in an image's place."""
+    return "".join(made.of.shown) if made.of.whole else made.reference.image_token
+
+
 def test_tokens_of_a_prompt(made):
     """What belongs around an image is put there."""
     around, replaced = shown_text(made)
-    mark = made.reference.image_token
+    mark = mark_of(made)
     for text, images, whole in ((f"Say{mark}it", [2], f"Say{around}it"),
                                 ("Say it", [2], f"{around}{made.of.line}Say it"),
                                 (f"{mark}or{mark}", [2, 3], f"{around}or{around}")):
@@ -347,8 +359,8 @@ def tokens_of(made, size, *options):
     """Of a prompt that is an image of this size, less what is around it."""
     path = made.folder / "sized.png"
     path.write_bytes(png.encode(np.zeros((size[1], size[0], 3), np.uint8)))
-    told = infer(made, "run", "-q", "--json", "-p", made.reference.image_token, "-n", 1, "--image",
-                 path, "-c", 1024, *options)
+    told = infer(made, "run", "-q", "--json", "-p", mark_of(made), "-n", 1, "--image", path,
+                 "-c", 1024, *options)
     return json.loads(told)["timings"]["prompt_tokens"] - (counted(made, shown_text(made)[0]) -
                                                            shown_text(made)[1])
 
@@ -430,6 +442,15 @@ def test_images_of_llava_next_are_fitted_into_grids(made):
 def test_an_image_has_at_least_the_tokens_of_a_picture(made):
     text = evaluate(made, prompt(made, None), [2], "--image-max-tokens", 6, code=4)
     assert "tower.gguf" in text and "at least 7" in text, text
+
+
+@only("glm4v")
+def test_images_of_glm4v_are_scaled(made):
+    tower = made.reference.tower
+    for size in SIZES:
+        columns, rows = (side // 8 for side in tower.fit(*size, 8, 256, 4096))
+        rows, columns = min(rows, 64), min(columns, 64)  # of one line
+        assert tokens_of(made, size) == rows * columns, size
 
 
 @only("mistral3", "pixtral")

@@ -126,6 +126,17 @@ def test_the_same_as_gguf(name, tmp_path):
         assert np.array_equal(done.logits, expected)
 
 
+def test_queries_of_a_model_that_has_them_in_another_order(tmp_path):
+    """Of GLM-4.1V, whose file has axes of RoPE."""
+    metadata, tensors = gguf.read(DATA / "glm4-f32.gguf")
+    path = tmp_path / "glm4.gguf"
+    gguf.write(path, metadata | {"glm4.rope.dimension_sections": [1, 1, 1, 0]}, tensors)
+    model = Model(path)
+    folder = as_peft(tmp_path / "adapter", model, common(model, 4))
+    done = evaluate(tmp_path, path, "--lora", folder)
+    assert done.returncode != 0 and "convert the adapter to GGUF" in done.stderr, done.stderr
+
+
 def test_the_output_of_a_model_that_has_its_table_for_it(tmp_path):
     path = DATA / "gemma3-f32.gguf"
     metadata, tensors = gguf.read(path)

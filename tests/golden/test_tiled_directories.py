@@ -28,6 +28,7 @@ if not hasattr(transformers, "Idefics3ImageProcessorPil"):
 
 from PIL import Image  # noqa: E402
 
+from tests.golden.reference import axes_from_transformers as whole  # noqa: E402
 from tests.golden.reference import png, tiled_from_transformers as theirs  # noqa: E402
 from tests.golden.reference.model import nmse  # noqa: E402
 
@@ -54,6 +55,10 @@ KINDS = {
     "internvl-6b": lambda: theirs.InternVl6B(),
     "internvl-own": lambda: theirs.InternVlOwn(),
     "internvl-own-6b": lambda: theirs.InternVlOwn6B(),
+    "glm4v": lambda: whole.Glm4v(),
+    "glm4v-moe": lambda: whole.Glm4vMoe(),
+    "glm46v": lambda: whole.Glm46v(),
+    "glm46v-moe": lambda: whole.Glm46vMoe(),
     "internvl-at-least-2": lambda: theirs.InternVl(min_patches=2, max_patches=12),
 }
 
@@ -103,7 +108,8 @@ class Made:
         found = []
         for i, size in enumerate(sizes):
             rgb = png.blocks(*size, seed=i, side=5)
-            found.append(len(self.family.logits(self.family.mark, [Image.fromarray(rgb)])[0]))
+            ids, _ = self.family.logits(self.family.mark, [Image.fromarray(rgb)])
+            found.append(len(ids) - self.family.around())
         return found
 
 

@@ -42,6 +42,8 @@ KINDS = {  # text, tower, its checkpoint, the token of an image, the size of one
                  "<IMG_CONTEXT>", (40, 24)),
     "internvl-own": (make_towers.qwen_text, make_towers.internvl_tower,
                      tower_checkpoints.internvl_own, "<IMG_CONTEXT>", (40, 24)),
+    "glm4v": (make_towers.glm4_text, make_towers.glm4v_tower, tower_checkpoints.glm4v, "<|image|>",
+              (40, 24)),
     "mistral3": (make_towers.mistral3_text, lambda: make_towers.pixtral_tower(break_row=False),
                  tower_checkpoints.pixtral, "[IMG]", (64, 48)),
     "pixtral": (make_towers.mistral3_text,
@@ -269,6 +271,24 @@ def test_the_largest_size_of_an_image_is_the_processors(pair, request):
     pair.checkpoint.processor |= key
     pair.checkpoint.write(pair.folder / "smaller")
     assert pair.tower("smaller") != pair.tower("usual")
+
+
+@only("glm4v")
+def test_other_settings_of_glm4v(pair):
+    m = pair.checkpoint
+    usual = dict(m.processor), dict(m.config["vision_config"])
+    for key, wrong in {"temporal_patch_size": 1, "patch_size": 8, "merge_size": 4, "resample": 2,
+                       "do_resize": False}.items():
+        m.processor = usual[0] | {key: wrong}
+        pair.refused(key)
+    for size in (-1, "large", 1 << 60):
+        m.processor = usual[0] | {"size": {"shortest_edge": 1, "longest_edge": size}}
+        pair.refused("max_pixels")
+    m.processor = usual[0]
+    for key, wrong in {"hidden_act": "gelu", "temporal_patch_size": 3, "spatial_merge_size": 0,
+                       "depth": 0, "rope_parameters": {"rope_theta": 5000.0}}.items():
+        m.config["vision_config"] = usual[1] | {key: wrong}
+        pair.refused("rope_theta" if key == "rope_parameters" else key)
 
 
 @only("lfm2")

@@ -83,6 +83,8 @@ def without_key(key):
     ("step35-f32", setting("rope.dimension_count_swa", 7), "even number"),
     ("step35-f32", lambda m: m.tensors.update({"rope_freqs.weight": m.rng.uniform(1, 2, 3)}),
      "rope_freqs"),
+    ("glm4-f32", setting("rope.dimension_sections", [1, 2]), "rope.dimension_sections"),
+    ("glm4moe-f32", setting("rope.dimension_sections", [1, 2]), "rope.dimension_sections"),
     ("llama-yarn-f32", setting("rope.scaling.factor", 0.0), "rope.scaling.factor"),
     ("llama-yarn-f32", setting("rope.scaling.type", "spiral"), "'spiral'"),
     ("llama-yarn-f32", setting("rope.scaling.type", "longrope"), "'longrope'"),

@@ -82,6 +82,14 @@ def internlm2_text():
     return spelling(make_golden.internlm2("internlm2-f32"), INTERNVL_WORDS, INTERNVL_WORDS[0])
 
 
+def glm4_text(moe=False):
+    """Of GLM-4.1V, or of GLM-4.5V: pairs of RoPE have axes."""
+    m = (make_golden.glm4moe if moe else make_golden.glm4)("glm4-sees")
+    m.metadata[m.metadata["general.architecture"] + ".rope.dimension_sections"] = [1, 1, 1, 0]
+    return spelling(m, ["<|begin_of_image|>", "<|image|>", "<|end_of_image|>"],
+                    "<|begin_of_image|><|image|><|end_of_image|>")
+
+
 def tower_keys(projector, width, **keys):
     return {"general.architecture": "clip", "general.type": "mmproj",
             "clip.has_vision_encoder": True, "clip.projector_type": projector} | {
@@ -261,4 +269,35 @@ def gemma4_tower(width=30, large=False, seed=13):
         m.tensors["v.std_bias"] = m.rng.normal(0, 1, SEES)
         m.tensors["v.std_scale"] = m.rng.normal(1, 0.2, SEES)
     m.matrix("mm.input_projection", width, SEES, gain=1.5)
+    return metadata, m.tensors
+
+
+def glm4v_tower(width=30, places=5, seed=20):
+    """Of 4 to 64 results. The width in its keys is that of the projector's feed-forward."""
+    metadata = tower_keys("glm4v", width, image_min_pixels=4 * 64, image_max_pixels=64 * 64,
+                          attention__layer_norm_epsilon=1e-5, feed_forward_length=52)
+    m = Parts(seed)
+    for name in ("v.patch_embd.weight", "v.patch_embd.weight.1"):
+        m.tensors[name] = m.rng.normal(0, 0.1, (SEES, 3, PATCH, PATCH))
+    m.tensors["v.patch_embd.bias"] = m.rng.normal(0, 0.2, SEES)
+    m.norm("v.norm_embd", SEES)
+    m.tensors["v.position_embd.weight"] = m.rng.normal(0, 0.4, (places ** 2, SEES))
+    for block in range(BLOCKS):
+        b = f"v.blk.{block}."
+        for norm in ("ln1", "ln2"):
+            m.norm(b + norm, SEES)
+        m.matrix(b + "attn_qkv", 3 * SEES, SEES, gain=1.5)
+        m.matrix(b + "attn_out", SEES, SEES)
+        for part in ("gate", "up"):
+            m.matrix(b + "ffn_" + part, width, SEES)
+        m.matrix(b + "ffn_down", SEES, width)
+    m.norm("v.post_ln", SEES)
+    m.tensors["mm.patch_merger.weight"] = m.rng.normal(
+        0, 1 / np.sqrt(4 * SEES), (width, SEES, 2, 2)).astype(np.float16)
+    m.tensors["mm.patch_merger.bias"] = m.rng.normal(0, 0.2, width)
+    m.matrix("mm.model.fc", width, width)
+    m.norm("mm.post_norm", width, bias=True)
+    for part in ("gate", "up"):
+        m.matrix("mm." + part, 52, width, gain=1.5)
+    m.matrix("mm.down", width, 52, gain=1.5)
     return metadata, m.tensors

@@ -60,8 +60,15 @@ class Tiled:
         self.processing = self.usual() | processing
         self.model = fill(self.make())
 
-    def write(self, folder):
+    def save(self, folder):
         self.model.float().save_pretrained(folder)
+
+    def around(self):
+        """Tokens of a mark that are not the image's, where the engine tells them."""
+        return 0
+
+    def write(self, folder):
+        self.save(folder)
         count = len(SPECIAL + self.special)
         added = [{"id": i, "content": token, "special": True, "single_word": False,
                   "lstrip": False, "rstrip": False, "normalized": False}

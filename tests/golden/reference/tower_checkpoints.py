@@ -336,3 +336,27 @@ def gemma4(keys, tensors):
             m.tensors[v + name] = m.given.pop("v." + name)
     m.take("mm.input_projection", "embed_vision.embedding_projection")
     return m
+
+
+def glm4v(keys, tensors):
+    m = Checkpoint(keys, tensors, "Glm4vForConditionalGeneration")
+    m.says(depth=m.key("block_count"), num_heads=m.key("attention.head_count"),
+           hidden_size=m.key("embedding_length"), out_hidden_size=m.key("projection_dim"),
+           rms_norm_eps=m.key("attention.layer_norm_epsilon"), spatial_merge_size=2)
+    m.processor |= {"size": {"shortest_edge": 2 * m.key("image_min_pixels"),
+                             "longest_edge": 2 * m.key("image_max_pixels")},
+                    "patch_size": m.key("patch_size"), "temporal_patch_size": 2, "merge_size": 2}
+    kernels = [m.given.pop("v.patch_embd.weight" + end) for end in ("", ".1")]
+    m.tensors["visual.patch_embed.proj.weight"] = np.stack(kernels, axis=2)
+    m.tensors["visual.patch_embed.proj.bias"] = m.given.pop("v.patch_embd.bias")
+    m.take("v.norm_embd", "visual.post_conv_layernorm")
+    m.take("v.position_embd", "visual.embeddings.position_embedding")
+    m.blocks("visual.blocks.", ROPE_BLOCK | {
+        "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj"})
+    m.take("v.post_ln", "visual.post_layernorm")
+    m.take("mm.patch_merger", "visual.downsample")
+    m.take("mm.model.fc", "visual.merger.proj")
+    m.take("mm.post_norm", "visual.merger.post_projection_norm")
+    for part in ("gate", "up", "down"):
+        m.take("mm." + part, f"visual.merger.{part}_proj")
+    return m

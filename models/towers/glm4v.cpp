@@ -1,0 +1,159 @@
+// The tower of GLM-4.1V, GLM-4.5V and GLM-4.6V (GLM-V Team 2025): a pre-norm encoder with RMSNorm
+// and SwiGLU, learned positions, which are resampled to the image's grid, and 2-D RoPE. Four
+// patches, two by two, make one result: a convolution over them, then a gated feed-forward of its
+// own.
+#include <algorithm>
+#include <cmath>
+
+#include "engine/model/tower.h"
+#include "engine/model/tower_checkpoint.h"
+#include "engine/model/tower_patches.h"
+#include "engine/model/vision_block.h"
+
+namespace infer {
+namespace {
+
+constexpr const char* kTable = "v.position_embd.weight";
+constexpr const char* kMerger = "mm.patch_merger";
+constexpr float kProjectorEps = 1e-5f;
+
+class Glm4v final : public Tower {
+ public:
+  Glm4v(HparamReader& r, const WeightSource& source) {
+    read_pixels(r);
+    tower_.filter = Filter::bicubic;
+    tower_.merged = r.get_int("vision.spatial_merge_size", 2, 1, 8);
+    tower_.width = r.need_int("vision.projection_dim", 1, kMaxWidth);
+    tower_.axes = true;
+    tower_.token = "<|image|>";
+    tower_.text = "<|begin_of_image|><|image|><|end_of_image|>";
+    const int64_t unit = tower_.patch * tower_.merged;
+    limits_ = read_pixel_limits(r, tower_, {8 * unit * unit, 6144 * unit * unit});
+    block_ = read_vision_block(r, info_);
+    // The key is of the projector's feed-forward; those of layers are as wide as the results.
+    inner_ = r.get_int("vision.feed_forward_length", 0, 0, kMaxWidth);
+    if (const Weight* up = source.find("mm.up.weight"); up != nullptr && inner_ == 0) {
+      inner_ = up->desc.shape[1];
+    }
+    inner_ = std::max<int64_t>(inner_, 1);
+    block_.feed_forward = tower_.width;
+    block_.swapped = false;
+    block_.rms_norms = true;
+    block_.gated = op::Glu::Kind::silu;
+    block_.rotate = true;
+    info_.takes_images = {3 * tower_.patch * tower_.patch, block_.width};
+    info_.more_output_rows = tower_.merged * tower_.merged - 1;
+    info_.ropes = {image_rope(block_.width / block_.heads, 10000.0)};
+    const Weight* table = source.find(kTable);
+    const int64_t places = table == nullptr ? 1 : table->desc.shape[1];
+    side_ = static_cast<int64_t>(std::lround(std::sqrt(static_cast<double>(places))));
+    auto values = read_table(source, kTable, block_.width, side_ * side_);
+    if (!values) r.set_error(values.error());
+    if (values) table_ = *std::move(values);
+  }
+
+  /// An image with a side shorter than a result is enlarged first.
+  Result<ImageSize> fit(ImageSize size, int64_t most) const override {
+    const auto unit = static_cast<double>(tower_.patch * tower_.merged);
+    if (size.width < unit || size.height < unit) {
+      const double scale = std::max(unit / size.height, unit / size.width);
+      const auto scaled = [&](int32_t side) {
+        return static_cast<int32_t>(std::min(side * scale, 1e9));
+      };
+      size = {scaled(size.width), scaled(size.height)};
+    }
+    return fit_area(size, tower_, limits_, most);
+  }
+
+  TowerStep lay_out(const Image& image) const override {
+    TowerStep step = cut_into_patches(image, tower_);
+    const ImageSize grid = patch_grid(image, tower_);
+    add_resampled(table_, block_.width, cubic_shares(side_, grid.width),
+                  cubic_shares(side_, grid.height), grid, step.positions,
+                  step.inputs.emplace_back());
+    return step;
+  }
+
+  void build(ModelBuilder& m) const override {
+    m.g.set_unit({UnitKind::embedding, -1});
+    const ValueId pixels = m.g.input(StepInput::image, 0, info_.takes_images[0]);
+    ValueId x = m.linear(pixels, "v.patch_embd", block_.width);
+    // An image is a video of two equal ones.
+    if (m.has("v.patch_embd_1.weight")) {
+      x = m.add(x, m.linear(pixels, "v.patch_embd_1", block_.width));
+    }
+    x = m.rms_norm(x, "v.norm_embd.weight", block_.eps);
+    x = m.add(x, m.g.input(StepInput::image, 1, block_.width));
+    for (int64_t layer = 0; layer < info_.layers; ++layer) x = vision_layer(m, x, layer, block_);
+    m.g.set_unit({UnitKind::output, -1});
+    x = merge_patches(m, m.rms_norm(x, "v.post_ln.weight", block_.eps), tower_);
+    x = m.linear(m.linear(x, kMerger, tower_.width), "mm.model.fc", tower_.width);
+    x = m.g.add(op::Gelu{}, {m.layer_norm(x, "mm.post_norm", kProjectorEps)});
+    const ValueId gate = m.linear(x, "mm.gate", inner_);
+    const ValueId up = m.linear(x, "mm.up", inner_);
+    m.g.output(m.linear(m.g.add(op::Glu{op::Glu::Kind::silu}, {gate, up}), "mm.down", tower_.width),
+               "embeddings");
+  }
+
+ private:
+  PixelLimits limits_;
+  VisionBlock block_;
+  int64_t inner_ = 1;         ///< of the projector's feed-forward
+  int64_t side_ = 1;          ///< of the square of learned places
+  std::vector<float> table_;  ///< [side · side][width]
+};
+
+void map(TowerMap& m) {
+  m.begin({.projector = "glm4v",
+           .activation = "silu",
+           .layers = "depth",
+           .heads = "num_heads",
+           .colours = TowerColours::clip});
+  m.require_processing(3);
+  const int64_t frames = m.config.get_int("temporal_patch_size", 2, 1, 2);
+  m.require_processor("temporal_patch_size", frames);
+  m.require_processor("patch_size", m.patch());
+  m.pixel_limits(frames);
+  m.keys.set_float("vision.attention.layer_norm_epsilon", m.config.get_float("rms_norm_eps", 1e-5));
+  const int64_t merged = m.config.get_int("spatial_merge_size", 2, 1, 8);
+  m.require_processor("merge_size", merged);
+  m.keys.set_int("vision.spatial_merge_size", merged);
+  const double base = m.config.get_float("rope_parameters.rope_theta", 10000.0);
+  m.config.require(base == 10000.0, "the tower's rope_theta");
+  m.patches("visual.patch_embed.proj", frames);
+  m.tensor("visual.post_conv_layernorm", "v.norm_embd");
+  m.tensors.copy("visual.embeddings.position_embedding.weight", kTable);
+  m.layers("visual.blocks.", {{"norm1", "ln1"},
+                              {"norm2", "ln2"},
+                              {"attn.qkv", "attn_qkv"},
+                              {"attn.proj", "attn_out"},
+                              {"mlp.gate_proj", "ffn_gate"},
+                              {"mlp.up_proj", "ffn_up"},
+                              {"mlp.down_proj", "ffn_down"}});
+  m.tensor("visual.post_layernorm", "v.post_ln");
+  const int64_t patches = merged * merged;
+  const std::string kernels = "visual.downsample.weight";
+  const int64_t width = m.tensors.shape_of(kernels)[3];
+  const TensorView all = m.tensors.view(kernels, {patches, m.width(), width});
+  m.tensors.put_parts(std::string(kMerger) + ".weight", {all.swapped(0, 1)},
+                      {patches * m.width(), width});
+  m.tensors.copy("visual.downsample.bias", std::string(kMerger) + ".bias");
+  m.tensor("visual.merger.proj", "mm.model.fc");
+  m.tensor("visual.merger.post_projection_norm", "mm.post_norm");
+  m.tensor("visual.merger.gate_proj", "mm.gate");
+  m.tensor("visual.merger.up_proj", "mm.up");
+  m.tensor("visual.merger.down_proj", "mm.down");
+}
+
+}  // namespace
+
+const TowerDef& glm4v_tower() {
+  static constexpr const char* kProjectors[] = {"glm4v"};
+  static constexpr const char* kCheckpoints[] = {"Glm4vForConditionalGeneration",
+                                                 "Glm4vMoeForConditionalGeneration",
+                                                 "Glm46VForConditionalGeneration"};
+  static const TowerDef def{kProjectors, create_tower<Glm4v>, kCheckpoints, map};
+  return def;
+}
+
+}  // namespace infer

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Everything: formatting, clang-tidy, the whole suite with and without sanitizers, memory nodes and the
-# tests of an AArch64 build under emulation, and long fuzzing.
+# Everything: formatting, clang-tidy, the whole suite with and without sanitizers, comparisons with packages
+# of PyPI, memory nodes and the tests of an AArch64 build under emulation, and long fuzzing.
 # Hours, unlike .ci/run.
 # usage: tools/check.sh [seconds for each fuzz target, default 600]
 set -euo pipefail
@@ -18,6 +18,10 @@ for preset in release asan tsan; do
   cmake --build --preset "$preset" -j "$jobs"
   ctest --preset "$preset"
 done
+
+tools/setup.sh --clients
+tools/setup.sh --peers
+PYTHONPATH=build/peers:build/clients ctest --preset release -R '^programs$'
 
 # An hour of random requests: nothing is lost, and the server's memory does not grow.
 INFER_BIN=build/release/infer python3 tests/server/endure.py 3600

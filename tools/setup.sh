@@ -4,7 +4,8 @@
 # needs besides the tests; with --machines, what emulated machines need, and a kernel for them in build/kernel.
 # With --cuda it gets NVIDIA's compiler and disassembler and nothing else, into build/cuda; it does so by itself
 # on a machine with an NVIDIA GPU and no nvcc. With --clients it gets the clients of PyPI that the server's tests
-# can use, into build/clients, and promtool.
+# can use, into build/clients, and promtool; with --peers the packages that results are compared with, into
+# build/peers: 6 GB, and a quarter of an hour of compiling.
 set -euo pipefail
 
 # NVIDIA's compiler from its packages on PyPI. Their oldest version of a major one makes kernels for
@@ -25,13 +26,23 @@ if [ "${1:-}" = --cuda ]; then
   exit 0
 fi
 
-# Debian's python3 runs the tests.
-get_clients() {
-  local folder
-  folder=$(dirname "$0")/../build/clients
-  if [ -d "$folder/langchain_openai" ]; then return; fi
+# Packages of PyPI for Debian's python3, which runs the tests, into a folder of build; not if a module of them
+# is there already.
+# usage: get_modules FOLDER MODULE PACKAGE...
+get_modules() {
+  local folder module
+  folder=$(dirname "$0")/../build/$1
+  module=$2
+  shift 2
+  if [ -d "$folder/$module" ]; then return; fi
   rm -rf "$folder"
-  /usr/bin/python3 -m pip install --quiet --target "$folder" openai anthropic ollama langchain-openai
+  /usr/bin/python3 -m pip install --quiet --target "$folder" "$@"
+}
+get_clients() { get_modules clients langchain_openai openai anthropic ollama langchain-openai; }
+# llama.cpp without what only this machine's processor has: on Intel's with AMX that does not run.
+get_peers() {
+  CMAKE_ARGS='-DGGML_NATIVE=OFF' get_modules peers llama_cpp 'transformers==5.24.*' torch torchvision gguf peft \
+    bitsandbytes 'pillow<13' 'llama-cpp-python==0.3.36'
 }
 
 # The kernel of an emulated machine. It is only unpacked: if it were installed, this machine would boot it.
@@ -65,8 +76,9 @@ case "${1:-}" in
   --tests | --arm) packages+=("${tests[@]}") ;;
   --all) packages+=("${tests[@]}" clang-19 libclang-rt-19-dev libfuzzer-19-dev clang-tidy) ;;
   --clients) packages=(python3-pip prometheus) ;;
+  --peers) packages=(python3-pip python3-dev g++) ;;
   --machines) packages=(qemu-system-x86 busybox-static cpio) ;;
-  *) echo "usage: tools/setup.sh [--tests | --all | --arm | --machines | --cuda | --clients]" >&2; exit 2 ;;
+  *) echo "usage: tools/setup.sh [--tests | --all | --arm | --machines | --cuda | --clients | --peers]" >&2; exit 2 ;;
 esac
 if [ "${1:-}" = --arm ]; then
   # Of the other libraries only headers are used, which are the same for every processor.
@@ -93,6 +105,7 @@ done
 get_more() {
   if [ $nvcc_wanted = yes ]; then get_nvcc || echo "Building without CUDA." >&2; fi
   if [ "${1:-}" = --clients ]; then get_clients; fi
+  if [ "${1:-}" = --peers ]; then get_peers; fi
   if [ "${1:-}" = --machines ]; then get_kernel; fi
 }
 if [ ${#missing[@]} -eq 0 ]; then

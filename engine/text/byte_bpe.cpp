@@ -16,20 +16,11 @@
 #include "engine/text/special_tokens.h"
 #include "engine/text/text_encoder.h"
 #include "engine/text/unicode.h"
+#include "engine/weights/byte_alphabet.h"
 
 namespace infer {
 namespace {
 
-/// GPT-2's alphabet: printable Latin-1 stands for itself, the other bytes for U+0100 and following.
-constexpr std::array<char32_t, 256> kByteToChar = [] {
-  std::array<char32_t, 256> table{};
-  char32_t next = 0x100;
-  for (uint32_t b = 0; b < 256; ++b) {
-    const bool printable = (b >= 0x21 && b <= 0x7e) || (b >= 0xa1 && b <= 0xac) || b >= 0xae;
-    table[b] = printable ? b : next++;
-  }
-  return table;
-}();
 constexpr char32_t kAlphabetEnd = 0x100 + 68;
 
 constexpr std::array<int16_t, kAlphabetEnd> kCharToByte = [] {

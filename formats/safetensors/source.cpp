@@ -432,7 +432,7 @@ Result<std::unique_ptr<WeightSource>> open_source(const std::string& path, Model
 
 Result<TokenizerSpec> open_vocabulary(const std::string& path) {
   if (vocabulary_file(path).empty()) {
-    return fail(StatusCode::not_found, "{}: no tokenizer.json, tokenizer.model or tokenizer.jsonl",
+    return fail(StatusCode::not_found, "{}: no tokenizer.json, tokenizer.model or other vocabulary",
                 path);
   }
   Metadata config(path);

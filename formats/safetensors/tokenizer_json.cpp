@@ -7,6 +7,7 @@
 #include "engine/core/file.h"
 #include "engine/core/log.h"
 #include "formats/safetensors/json_document.h"
+#include "formats/safetensors/ranked_tokens.h"
 #include "formats/safetensors/sentencepiece_model.h"
 #include "formats/safetensors/token_rows.h"
 #include "formats/safetensors/tokenizer_parts.h"
@@ -39,21 +40,7 @@ class TokenizerReader {
   /// With the vocabulary of a tokenizer.model in `spec`.
   void read_beside_sentencepiece(const Json& added, int64_t vocab_size) {
     library_ = false;
-    const JsonPlace decoder = config_.at("added_tokens_decoder");
-    if (decoder.present() && !decoder.value().is_object()) decoder.expected("an object");
-    if (decoder.value().is_object()) {
-      for (const auto& [key, value] : decoder.value().items()) {
-        const JsonPlace token = decoder.at(key);
-        int64_t id = -1;
-        const auto end = std::from_chars(key.data(), key.data() + key.size(), id);
-        if (end.ec != std::errc() || end.ptr != key.data() + key.size() || id < 0 ||
-            id >= kMaxTokens) {
-          token.expected(fmt::format("an id below {} as its key", kMaxTokens));
-          return;
-        }
-        added_token(token, id, vocab_size, true);
-      }
-    }
+    tokens_of_config(vocab_size);
     const JsonPlace more(added, *special_.problem(), "added_tokens.json");
     for (const auto& [text, id] : added.items()) {
       put_token(more.at(text), text, more.at(text).integer(0, kMaxTokens - 1), false, vocab_size,
@@ -84,6 +71,37 @@ class TokenizerReader {
     surroundings("");
   }
 
+  /// With the vocabulary of a file of tiktoken in `spec`. Which words it cuts texts into, and
+  /// further special tokens, are part of the code of a tokenizer's class.
+  void read_beside_ranks(int64_t vocab_size) {
+    library_ = false;
+    const auto own = static_cast<int64_t>(spec.tokens.size());
+    const JsonPlace place = config_.at("tokenizer_class");
+    const std::string name = place.text("");
+    const bool kimi = name == "TikTokenTokenizer";
+    if (!kimi && name != "QWenTokenizer") {
+      return place.expected("'TikTokenTokenizer' or 'QWenTokenizer', which files of tiktoken need");
+    }
+    spec.pre = kimi ? "kimi-k2" : "qwen2";
+    spec.compose = !kimi;
+    tokens_of_config(vocab_size);
+    const int64_t further = kimi ? kKimiTokens : 3 + kQwenExtras;
+    const int64_t end = vocab_size > 0 ? std::min(vocab_size, own + further) : own + further;
+    spec.tokens.resize(std::max(spec.tokens.size(), static_cast<size_t>(end)));
+    spec.types.resize(spec.tokens.size(), TokenType::unused);
+    for (int64_t id = own; id < end; ++id) {
+      const auto at = static_cast<size_t>(id);
+      if (spec.types[at] != TokenType::unused) continue;
+      spec.tokens[at] = kimi ? fmt::format("<|reserved_token_{}|>", id) : qwen_token(id - own);
+      spec.types[at] = TokenType::control;
+    }
+    fill(vocab_size);
+    index();
+    special_tokens();
+    surroundings("");
+    if (!kimi && spec.eos == kNoToken) spec.eos = find(qwen_token(0));
+  }
+
   void read(int64_t vocab_size) {
     const JsonPlace model = root_.at("model");
     read_vocabulary(model, spec);
@@ -108,6 +126,30 @@ class TokenizerReader {
   }
 
  private:
+  static constexpr int64_t kKimiTokens = 256;  ///< special ones
+  static constexpr int64_t kQwenExtras = 205;
+  static std::string qwen_token(int64_t i) {
+    constexpr const char* kNamed[] = {"<|endoftext|>", "<|im_start|>", "<|im_end|>"};
+    return i < 3 ? kNamed[i] : fmt::format("<|extra_{}|>", i - 3);
+  }
+
+  /// "added_tokens_decoder" of tokenizer_config.json.
+  void tokens_of_config(int64_t vocab_size) {
+    const JsonPlace decoder = config_.at("added_tokens_decoder");
+    if (decoder.present() && !decoder.value().is_object()) decoder.expected("an object");
+    if (!decoder.value().is_object()) return;
+    for (const auto& [key, value] : decoder.value().items()) {
+      const JsonPlace token = decoder.at(key);
+      int64_t id = -1;
+      const auto end = std::from_chars(key.data(), key.data() + key.size(), id);
+      if (end.ec != std::errc() || end.ptr != key.data() + key.size() || id < 0 ||
+          id >= kMaxTokens) {
+        return token.expected(fmt::format("an id below {} as its key", kMaxTokens));
+      }
+      added_token(token, id, vocab_size, true);
+    }
+  }
+
   /// Files of the first years leave out the type.
   static std::string type_of(const JsonPlace& model) {
     if (model.at("type").present()) return model.type();
@@ -281,7 +323,8 @@ class TokenizerReader {
 }  // namespace
 
 std::string vocabulary_file(const std::string& directory) {
-  for (const char* name : {"/tokenizer.json", "/tokenizer.model", "/tokenizer.jsonl"}) {
+  for (const char* name : {"/tokenizer.json", "/tokenizer.model", "/tokenizer.jsonl",
+                           "/tiktoken.model", "/qwen.tiktoken"}) {
     if (is_file(directory + name)) return directory + name;
   }
   return "";
@@ -310,7 +353,11 @@ Result<TokenizerSpec> read_tokenizer(const std::string& directory, const Metadat
   }
   JsonProblem problem{path, {}}, config_problem{directory + "/tokenizer_config.json", {}};
   TokenizerReader reader(tokenizer, tokenizer_config, special, problem, config_problem);
-  if (path.ends_with(".model")) {
+  if (path.ends_with("tiktoken.model") || path.ends_with(".tiktoken")) {
+    INFER_TRY(reader.spec, read_ranked_tokens(path));
+    const auto in_file = static_cast<int64_t>(reader.spec.tokens.size());
+    reader.read_beside_ranks(vocab_size > 0 ? std::max(vocab_size, in_file) : 0);
+  } else if (path.ends_with(".model")) {
     INFER_TRY(reader.spec, read_sentencepiece_model(path));
     INFER_TRY(const Json added, read_beside(directory, "added_tokens.json"));
     const auto in_model = static_cast<int64_t>(reader.spec.tokens.size());

@@ -54,10 +54,10 @@ def test_a_name_in_a_file_of_the_model_is_no_path(checkpoint, tmp_path):
 
 
 def test_a_file_without_a_vocabulary_is_no_surprise(checkpoint, tmp_path):
-    (checkpoint / "qwen.tiktoken").write_text("IQ== 0")
+    (checkpoint / "hy.tiktoken").write_text("IQ== 0")
     done = infer("convert", checkpoint, tmp_path / "out.gguf")
     assert done.returncode == 0
-    assert b"the file has no vocabulary" in done.stderr and b"'qwen.tiktoken' is not read" in done.stderr
+    assert b"the file has no vocabulary" in done.stderr and b"'hy.tiktoken' is not read" in done.stderr
     fails(3, "chat", tmp_path / "out.gguf", "-p", "hi", "-st", says="has no vocabulary")
 
 

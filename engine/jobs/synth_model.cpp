@@ -27,6 +27,9 @@ class TensorList {
     matrix(name(part, "weight"), DType::f32, d0, d1);
   }
   void block_norm(std::string_view part, int64_t d0) { vector(name(part, "weight"), d0); }
+  void block_norms(std::string_view part, int64_t d0, int64_t d1) {
+    add({name(part, "weight"), {}, Fill::ones, 0.02f}, DType::f32, {d0, d1, 1});
+  }
   void block_bias(std::string_view part, int64_t d0, int64_t d1 = 1) {
     add({name(part, "bias"), {}, Fill::normal, 0.02f}, DType::f32, {d0, d1, 1});
   }
@@ -103,8 +106,9 @@ void add_attention(const SynthShape& s, int64_t layer, TensorList& list) {
   if (arch.sinks) list.block_sinks(s.heads);
   if (arch.qk_norm != SynthArch::QkNorm::none) {
     const bool whole = arch.qk_norm == SynthArch::QkNorm::whole;
-    list.block_norm("attn_q_norm", whole ? q : head);
-    if (!shares) list.block_norm("attn_k_norm", whole ? kv : head);
+    const bool each = arch.qk_norm == SynthArch::QkNorm::each_head;
+    list.block_norms("attn_q_norm", whole ? q : head, each ? s.heads : 1);
+    if (!shares) list.block_norms("attn_k_norm", whole ? kv : head, each ? s.kv_heads : 1);
   }
   if (s.latent.index_block > 0 && layer >= s.dense_layers) {
     list.block_f32("indexer.q_proj", s.embedding, s.kv_heads * s.latent.index_key);
@@ -266,21 +270,24 @@ void add_mamba2(const SynthShape& s, TensorList& list) {
   list.block("ssm_out", r.inner(), s.embedding);
 }
 
-void add_mamba(const SynthShape& s, TensorList& list) {
+/// `by_heads`: as of PLaMo 2, whose steps and decays are those of heads.
+void add_mamba(const SynthShape& s, bool by_heads, TensorList& list) {
   const SynthRecurrent& r = s.recurrent;
+  const int64_t rank = by_heads ? std::max<int64_t>(64, s.embedding / 16) : r.heads;
+  const int64_t steps = by_heads ? r.heads : r.inner();
   list.block("ssm_in", s.embedding, 2 * r.inner());
   list.block_f32("ssm_conv1d", r.taps, r.inner());
-  list.block_bias("ssm_conv1d", r.inner());
-  list.block("ssm_x", r.inner(), r.heads + 2 * r.state);
+  if (!by_heads) list.block_bias("ssm_conv1d", r.inner());
+  list.block("ssm_x", r.inner(), rank + 2 * r.state);
   if (s.architecture().step_norms) {
-    list.block_norm("ssm_dt_norm", r.heads);
+    list.block_norm("ssm_dt_norm", rank);
     list.block_norm("ssm_b_norm", r.state);
     list.block_norm("ssm_c_norm", r.state);
   }
-  list.block("ssm_dt", r.heads, r.inner());
-  list.block_bias("ssm_dt", r.inner());
-  list.block_decays("ssm_a", r.state, r.inner());
-  list.block_decays("ssm_d", r.inner(), 1);
+  list.block("ssm_dt", rank, steps);
+  list.block_bias("ssm_dt", steps);
+  list.block_decays("ssm_a", by_heads ? steps : r.state, by_heads ? 1 : steps);
+  list.block_decays("ssm_d", steps, 1);
   list.block("ssm_out", r.inner(), s.embedding);
 }
 
@@ -303,7 +310,8 @@ void add_mixer(const SynthShape& s, int64_t layer, TensorList& list) {
     case 'K': return add_kimi_delta(s, list);
     case 'L': return add_lightning(s, list);
     case 'M': return add_mamba2(s, list);
-    case 'S': return add_mamba(s, list);
+    case 'S': return add_mamba(s, false, list);
+    case 'P': return add_mamba(s, true, list);
     case 'C': return add_short_conv(s, list);
     case 'E': return add_experts(s, list);
     default:

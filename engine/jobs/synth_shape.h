@@ -16,7 +16,7 @@ namespace infer {
 
 /// What the files of an architecture have in common: which tensors there are and their names.
 struct SynthArch {
-  enum class QkNorm : uint8_t { none, per_head, whole };
+  enum class QkNorm : uint8_t { none, per_head, each_head, whole };
   std::string_view name;             ///< general.architecture
   bool fused_qkv = false;            ///< "attn_qkv" in place of three
   bool fused_gate_up = false;        ///< "ffn_up" holds the gate's rows too
@@ -63,8 +63,8 @@ struct SynthLatent {
 /// Recurrent layers: their sizes as the keys "ssm.*" and "shortconv.*" name them.
 struct SynthRecurrent {
   /// A layer each: '*' attention, 'D' gated delta net, 'K' Kimi delta attention, 'L' lightning
-  /// attention, 'C' short convolution, 'S' Mamba, 'M' Mamba-2, 'E' experts alone. Repeated as often
-  /// as needed. Empty: all have attention.
+  /// attention, 'C' short convolution, 'S' Mamba, 'P' that of PLaMo 2, 'M' Mamba-2, 'E' experts
+  /// alone. Repeated as often as needed. Empty: all have attention.
   std::string_view layers;
   int64_t taps = 4;
   int64_t heads = 0;   ///< time_step_rank: of Mamba no heads, but it divides the channels here

@@ -54,6 +54,19 @@ std::array<ValueId, 3> project_qkv(ModelBuilder& m, ValueId x, const AttentionBl
           m.linear(x, block_name(b.layer, "attn_v"), widths[2])};
 }
 
+namespace {
+
+/// x [dim, heads, rows], each head of which has weights of its own.
+ValueId norm_each_head(ModelBuilder& m, ValueId x, const std::string& name, float eps) {
+  const auto& shape = m.g.value(x).desc.shape;
+  const int64_t heads = shape[1];
+  const ValueId weight = m.weight(name + ".weight", {shape[0], heads});
+  x = m.g.merge_heads(m.g.add(op::RmsNorm{eps}, {x, kNoValue}));
+  return m.g.split_heads(m.g.add(op::Multiply{}, {x, m.g.merge_heads(weight)}), heads);
+}
+
+}  // namespace
+
 ValueId attention_block(ModelBuilder& m, ValueId x, const AttentionBlock& b, ValueId chosen) {
   const int64_t embedding = b.width > 0 ? b.width : m.g.value(x).desc.shape[0];
   const std::string q_norm = block_name(b.layer, "attn_q_norm");
@@ -88,6 +101,7 @@ ValueId attention_block(ModelBuilder& m, ValueId x, const AttentionBlock& b, Val
     switch (b.qk_norm) {
       case AttentionBlock::QkNorm::plain: return m.g.add(op::RmsNorm{b.eps}, {x, kNoValue});
       case AttentionBlock::QkNorm::per_head: return m.rms_norm(x, name + ".weight", b.eps);
+      case AttentionBlock::QkNorm::each_head: return norm_each_head(m, x, name, b.eps);
       case AttentionBlock::QkNorm::layer: return m.layer_norm(x, name, b.eps, true);
       default: return x;
     }

@@ -14,6 +14,7 @@ struct AttentionBlock {
     none,
     plain,        ///< RMSNorm of each head without weights
     per_head,     ///< RMSNorm of each head, weights [head_dim]
+    each_head,    ///< RMSNorm of each head, weights [head_dim, heads]
     whole,        ///< RMSNorm over all heads at once, weights [heads · head_dim]
     layer,        ///< LayerNorm of each head, weights [head_dim, heads]
     whole_layer,  ///< LayerNorm over all heads at once, weights [heads · head_dim]

@@ -19,18 +19,20 @@ MambaBlock::MambaBlock(HparamReader& r, float epsilon)
       taps(r.need_int("ssm.conv_kernel", 2, kMostTaps)),
       eps(epsilon) {}
 
-std::array<ValueId, 3> mamba_parts(ModelBuilder& m, ValueId x, int64_t layer, int64_t rank,
-                                   int64_t state, float eps, bool normed) {
+MambaParts mamba_parts(ModelBuilder& m, ValueId x, int64_t layer, const MambaBlock& b,
+                       bool low_last) {
+  const ValueId all = m.linear(x, block_name(layer, "ssm_x"), b.rank + 2 * b.state);
   const auto part = [&](int64_t begin, int64_t width, const char* norm) {
-    const ValueId of = m.g.slice(x, begin, width);
+    const ValueId of = m.g.slice(all, begin, width);
     std::string name = block_name(layer, norm);
     if (!m.has(name)) name += ".weight";
     const ValueId weight = m.optional_weight(name, {width});
-    if (weight == kNoValue && !normed) return of;
-    return m.g.add(op::RmsNorm{eps}, {of, weight});
+    if (weight == kNoValue && !b.normed) return of;
+    return m.g.add(op::RmsNorm{b.eps}, {of, weight});
   };
-  return {part(0, rank, "ssm_dt_norm"), part(rank, state, "ssm_b_norm"),
-          part(rank + state, state, "ssm_c_norm")};
+  const int64_t begin = low_last ? 0 : b.rank;
+  return {part(low_last ? 2 * b.state : 0, b.rank, "ssm_dt_norm"),
+          part(begin, b.state, "ssm_b_norm"), part(begin + b.state, b.state, "ssm_c_norm")};
 }
 
 ValueId mamba_block(ModelBuilder& m, ValueId x, int64_t layer, const MambaBlock& b, int32_t cache) {
@@ -40,13 +42,12 @@ ValueId mamba_block(ModelBuilder& m, ValueId x, int64_t layer, const MambaBlock&
   const ValueId all = m.linear(x, name("ssm_in"), 2 * b.inner);
   const ValueId mixed =
       m.causal_conv(g.slice(all, 0, b.inner), name("ssm_conv1d"), b.taps, cache, true);
-  const ValueId parts = m.linear(mixed, name("ssm_x"), b.rank + 2 * b.state);
-  const auto [low, write, read] = mamba_parts(m, parts, layer, b.rank, b.state, b.eps, b.normed);
-  const ValueId step = m.linear(low, name("ssm_dt"), b.inner);
+  const MambaParts parts = mamba_parts(m, mixed, layer, b);
+  const ValueId step = m.linear(parts.low, name("ssm_dt"), b.inner);
   const ValueId scanned =
       g.add(op::SsmScan{cache, b.before_scan(), 0, true},
-            {mixed, write, read, step, m.weight(name("ssm_a"), {b.state, b.inner}), kNoValue,
-             m.weight(name("ssm_d"), {b.inner}), g.input(StepInput::slots),
+            {mixed, parts.write, parts.read, step, m.weight(name("ssm_a"), {b.state, b.inner}),
+             kNoValue, m.weight(name("ssm_d"), {b.inner}), g.input(StepInput::slots),
              g.input(StepInput::sequences)});
   const ValueId gated = g.add(op::Glu{}, {g.slice(all, b.inner, b.inner), scanned});
   return m.linear(gated, name("ssm_out"), embedding);

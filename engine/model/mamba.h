@@ -33,11 +33,16 @@ struct MambaBlock {
 ValueId mamba_block(ModelBuilder& m, ValueId x, int64_t layer, const MambaBlock& block,
                     int32_t cache);
 
-/// The step, b and c of a token from one product, each behind a norm where the layer has one:
-/// x [rank + 2·state, 1, rows] → [rank, 1, rows], [state, 1, rows] twice. Norms' names may lack the
-/// ending.
-std::array<ValueId, 3> mamba_parts(ModelBuilder& m, ValueId x, int64_t layer, int64_t rank,
-                                   int64_t state, float eps, bool normed);
+/// What a token's product "ssm_x" holds, each part behind a norm where the layer has one.
+struct MambaParts {
+  ValueId low;    ///< [rank, 1, rows]: what the steps are made of
+  ValueId write;  ///< [state, 1, rows]
+  ValueId read;   ///< the same
+};
+/// Of block.rank, state, eps and normed; x [inner, 1, rows]. `low_last`: it lies behind the others.
+/// Names of norms may lack the ending.
+MambaParts mamba_parts(ModelBuilder& m, ValueId x, int64_t layer, const MambaBlock& block,
+                       bool low_last = false);
 
 /// Writes the keys "ssm.*". `part`: what the mixer is called in a checkpoint ("mixer"), `layer`:
 /// one that has it. Its widths are those of its tensors.

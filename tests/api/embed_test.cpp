@@ -214,7 +214,7 @@ TEST_CASE("embed: models of every family that generates make vectors too") {
   constexpr const char* kRecurrent[] = {"lfm2",       "qwen35",      "qwen3next",   "granitehybrid",
                                         "nemotron_h", "falcon-h1",   "kimi-linear", "qwen4exp",
                                         "mamba",      "bailingmoe3", "minimax-01",  "kimi-k3",
-                                        "deepseek4",  "glm5-next",   "jamba"};
+                                        "deepseek4",  "glm5-next",   "jamba",       "plamo2"};
   StepBatch batch;
   batch.tokens = {1, 5, 9, 4, 7};
   batch.slots = {0, 1, 2, 0, 1};

@@ -21,7 +21,7 @@ const std::vector<std::string> kModels = {
     data_path("golden/minimax-01-f32.gguf"),    data_path("golden/kimi-k3-f32.gguf"),
     data_path("golden/deepseek4-f32.gguf"),     data_path("golden/glm5-next-f32.gguf"),
     data_path("golden/mamba-f32.gguf"),         data_path("golden/mamba-norms-f32.gguf"),
-    data_path("golden/jamba-f32.gguf")};
+    data_path("golden/jamba-f32.gguf"),         data_path("golden/plamo2-f32.gguf")};
 
 std::unique_ptr<Engine> load_recurrent(const std::string& path, int64_t context, int32_t rows = 512,
                                        bool reuse = true, int32_t parallel = 4) {

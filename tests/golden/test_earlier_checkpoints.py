@@ -216,7 +216,39 @@ def plamo3(name, folder, **changes):
     d.save(folder, "Plamo3ForCausalLM", **{"head_dim": 10, **windows, **changes})
 
 
-FAMILIES = {"jais-f32": jais, "refact-f32": refact, "baichuan-f32": baichuan, "qwen-f32": qwen,
+def plamo2(folder, **changes):
+    """The same; the mixers' vectors have names of their own."""
+    d = Directory("plamo2-f32")
+    less = {"attn_norm": 1, "ffn_norm": 1, "post_attention_norm": 5 ** -1, "post_ffw_norm": 5 ** -1.5}
+    for layer in range(d.layers):
+        b, at = f"blk.{layer}.", f"model.layers.{layer}.mixer."
+        for here, there in (("ssm_d", "D"), ("ssm_dt.bias", "dt_bias"), ("ssm_dt_norm", "dt_norm_weight"),
+                            ("ssm_b_norm", "B_norm_weight"), ("ssm_c_norm", "C_norm_weight"),
+                            ("attn_q_norm.weight", "q_weight"), ("attn_k_norm.weight", "k_weight")):
+            if b + here in d.left:
+                d.tensors[at + there] = d.left.pop(b + here)
+        if b + "ssm_a" in d.left:
+            d.tensors[at + "A_log"] = np.log(-d.left.pop(b + "ssm_a"))
+            conv = d.left.pop(b + "ssm_conv1d.weight")
+            d.tensors[at + "conv1d.weight"] = conv[:, None]
+        for norm, part in less.items():
+            kind = ".weight" if b + norm + ".weight" in d.left else ""
+            d.left[b + norm + ".weight"] = np.float32(d.left.pop(b + norm + kind) - part)
+    d.left["output_norm.weight"] = np.float32(d.left["output_norm.weight"] - 1)
+    d.rename(ENDS)
+    d.rename({"attn_norm": "pre_mixer_norm", "ffn_norm": "pre_mlp_norm", "attn_qkv": "mixer.qkv_proj",
+              "attn_output": "mixer.o_proj", "post_attention_norm": "post_mixer_norm",
+              "post_ffw_norm": "post_mlp_norm", "ffn_up": "mlp.gate_up_proj",
+              "ffn_down": "mlp.down_proj", "ssm_in": "mixer.in_proj", "ssm_x": "mixer.bcdt_proj",
+              "ssm_dt": "mixer.dt_proj", "ssm_out": "mixer.out_proj"}, range(d.layers))
+    d.tensors = {key.replace("model.layers.", "model.layers.layers."): x for key, x in d.tensors.items()}
+    d.save(folder, "Plamo2ForCausalLM", **{
+        "num_attention_heads": 6, "num_key_value_heads": 2, "hidden_size_per_head": 10,
+        "mamba_num_heads": 5, "mamba_d_state": 9, "mamba_d_conv": 4, "mamba_step": 2,
+        "tie_word_embeddings": True} | changes)
+
+
+FAMILIES = {"plamo2-f32": plamo2, "jais-f32": jais, "refact-f32": refact, "baichuan-f32": baichuan, "qwen-f32": qwen,
             "codeshell-f32": codeshell, "plamo-f32": plamo, "openelm-f32": openelm,
             "smallthinker-f32": lambda *a, **k: smallthinker("smallthinker-f32", *a, **k),
             "smallthinker-windows-f32": lambda *a, **k: smallthinker("smallthinker-windows-f32", *a, **k),
@@ -234,7 +266,7 @@ def test_converted_as_gguf_has_it(name, tmp_path):
     wanted_metadata, wanted = gguf.read(GOLDEN / f"{name}.gguf")
     assert tensors.keys() == wanted.keys()
     for key, x in wanted.items():
-        rounded = name.startswith("plamo3") and "norm" in key
+        rounded = name.startswith("plamo") and ("norm" in key or key.endswith("ssm_a"))
         assert np.allclose(tensors[key], x, rtol=1e-6 if rounded else 0, atol=0), key
     arch = wanted_metadata["general.architecture"]
     for key, value in wanted_metadata.items():
@@ -265,6 +297,9 @@ def test_converted_as_gguf_has_it(name, tmp_path):
     ("maple-f32", {"layer_types": ["full_attention"] * 3}, "layer_types"),
     ("plamo3-f32", {"layer_types": ["full_attention"] * 3}, "layer_types"),
     ("plamo3-f32", {"hidden_act": "gelu"}, "gelu"),
+    ("plamo2-f32", {"hidden_act": "gelu"}, "gelu"),
+    ("plamo2-f32", {"mamba_enabled": False}, "mamba_enabled"),
+    ("plamo2-f32", {"mamba_step": 3}, "mixer"),
 ])
 def test_what_cannot_be_had_is_named(name, changes, named, tmp_path):
     FAMILIES[name](tmp_path / "m", **changes)

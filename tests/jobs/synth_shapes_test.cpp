@@ -79,6 +79,7 @@ const std::map<std::string, Published>& published() {
       {"mamba2-2.7b", {2703}},
       {"falcon-mamba-7b", {7273}},
       {"jamba-reasoning-3b", {3029}},
+      {"plamo-2-1b", {1291}},
       {"kimi-linear-48b-a3b", {49120}},
       {"glm-5.3-flash", {313327}},  // 320B with a layer that predicts further tokens
       {"ling-3.0-flash", {124400}},

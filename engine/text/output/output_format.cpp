@@ -102,6 +102,7 @@ constexpr OutputFormat kFormats[] = {
      {"<tool_calls>", "[BEGIN FINAL RESPONSE]"},
      {{"<tool_calls>", "</tool_calls>", calls::json, true}},
      {"[END FINAL RESPONSE]"}},
+    {"jamba", {"<tool_calls>"}, {{"<tool_calls>", "</tool_calls>", calls::json, true}}},
     {"mcp", {"<use_mcp_tool>"}, {{"<use_mcp_tool>", "</use_mcp_tool>", calls::mcp, true}}},
     {"gigachat",
      {"function call", "<|role_sep|>"},

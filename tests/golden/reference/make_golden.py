@@ -23,7 +23,7 @@ from .make_newer import (bailingmoe, deci, granite_swa, grok, jais2, laguna, mai
                          plamo3, plm, spark, xverse)
 from .make_plain import bitnet, chatglm, deepseek, exaone, minicpm, minicpm3, olmo, plain_layers
 from .make_recurrent import (bailingmoe3, falcon_h1, granitehybrid, jamba, kimi_k3, kimi_linear, lfm2,
-                             mamba2_alone, mamba_alone, minimax_01, nemotron_h, qwen35, qwen4exp)
+                             mamba2_alone, mamba_alone, plamo2, minimax_01, nemotron_h, qwen35, qwen4exp)
 from .make_streams import deepseek4, dots3note, glm5_next, hy_v4
 from .model import Model
 
@@ -660,7 +660,7 @@ MODELS = {
     "granitehybrid-f32": granitehybrid,
     "nemotron_h-f32": nemotron_h, "nemotron_h_moe-f32": nemotron_h,
     "falcon-h1-f32": falcon_h1, "mamba2-f32": mamba2_alone, "mamba2-groups-f32": mamba2_alone,
-    "mamba-f32": mamba_alone, "mamba-norms-f32": mamba_alone, "jamba-f32": jamba,
+    "mamba-f32": mamba_alone, "mamba-norms-f32": mamba_alone, "jamba-f32": jamba, "plamo2-f32": plamo2,
     "kimi-linear-f32": kimi_linear, "kimi-k3-f32": kimi_k3,
     "bailingmoe3-f32": bailingmoe3, "bailingmoe3-narrow-f32": bailingmoe3,
     "minimax-01-f32": minimax_01,

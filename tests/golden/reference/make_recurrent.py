@@ -249,6 +249,40 @@ def jamba(name):
     return m
 
 
+def plamo2(name):
+    """Norms are named without an ending where files do so."""
+    kinds = [0, 2, 0, 2]
+    m = Builder(name, "plamo2", 30, 4, [3 * n for n in kinds], kinds, 10, feed_forward_length=38,
+                rope__freq_base=5000.0)
+    heads, size, rank = 5, 9, 64
+    m.metadata |= mamba_keys("plamo2", 10 * heads, size, heads) | {"plamo2.ssm.group_count": 0}
+    m.embedding(tied=True, spread=0.7)
+    for layer, m.kv_heads in enumerate(kinds):
+        b = f"blk.{layer}."
+        m.heads = 3 * m.kv_heads
+        m.norm(b + "attn_norm", m.width)
+        if m.kv_heads:
+            m.attention(layer, norms=False)
+            parts = [m.tensors.pop(f"{b}attn_{part}.weight") for part in "qkv"]
+            m.tensors[b + "attn_qkv.weight"] = np.concatenate(parts)
+            for part, count in (("q", m.heads), ("k", m.kv_heads)):
+                m.tensors[f"{b}attn_{part}_norm.weight"] = m.rng.normal(1, 0.2, (count, 10))
+        else:
+            m.matrix(b + "ssm_in", 20 * heads, m.width, gain=1.5)
+            conv1d(m, b + "ssm_conv1d", 10 * heads, 4)
+            m.matrix(b + "ssm_x", rank + 2 * size, 10 * heads, gain=1.5)
+            for part, n in (("dt", rank), ("b", size), ("c", size)):
+                m.tensors[f"{b}ssm_{part}_norm"] = m.rng.normal(1, 0.2, n)
+            m.matrix(b + "ssm_dt", heads, rank)
+            decays(m, b, heads)
+            m.tensors[b + "ssm_d"] = m.rng.normal(1, 0.3, heads)
+            m.matrix(b + "ssm_out", m.width, 10 * heads)
+        m.feed_forward(layer, 38, fused=True)
+        for part in ("post_attention_norm", "post_ffw_norm"):
+            m.tensors[b + part] = m.rng.normal(1, 0.2, m.width)
+    return m
+
+
 def mamba2_alone(name):
     """-groups: vectors shared by several heads, and an output of its own."""
     arch, groups = "mamba2", 2 if "groups" in name else 1

@@ -7,7 +7,7 @@ import numpy as np
 from .layers import attention, rms_norm, rotate, route, sigmoid, silu, softplus, swiglu
 
 FAMILIES = {"lfm2", "lfm2moe", "qwen35", "qwen35moe", "qwen3next", "granitehybrid", "nemotron_h",
-            "nemotron_h_moe", "falcon-h1", "kimi-linear", "mamba", "mamba2", "bailingmoe3", "minimax-01", "jamba"}
+            "nemotron_h_moe", "falcon-h1", "kimi-linear", "mamba", "mamba2", "bailingmoe3", "minimax-01", "jamba", "plamo2"}
 FALCON_EPS = 1e-6  # of Falcon Mamba's norms without weights
 
 
@@ -110,7 +110,10 @@ def lightning(m, x, layer):
 
 def mamba_parts(m, x, b, rank, size):
     """What the steps are made of, and what is written and read along."""
-    parts = np.split(m.linear(x, b + "ssm_x"), [rank, rank + size], axis=1)
+    x = m.linear(x, b + "ssm_x")
+    if m.arch == "plamo2":
+        x = np.roll(x, rank, axis=1)
+    parts = np.split(x, [rank, rank + size], axis=1)
     for i, name in enumerate(("dt", "b", "c")):
         weight = m.tensors.get(f"{b}ssm_{name}_norm.weight", m.tensors.get(f"{b}ssm_{name}_norm"))
         if weight is not None:
@@ -134,6 +137,23 @@ def mamba(m, x, b):
                  (step[t] * mixed[t])[:, None] * write[t])
         out[t] = state @ read[t] + m.tensors[b + "ssm_d"] * mixed[t]
     return m.linear(out * silu(gate), b + "ssm_out")
+
+
+def plamo2(m, x, b):
+    """Its channels are in heads, which have a step and a decay each."""
+    tokens, size, heads = len(x), m.key("ssm.state_size"), m.key("ssm.time_step_rank")
+    gate, mixed = np.split(m.linear(x, b + "ssm_in").reshape(tokens, heads, -1), 2, axis=2)
+    mixed = silu(causal_conv(mixed.reshape(tokens, -1), m.tensors[b + "ssm_conv1d.weight"]))
+    low, write, read = mamba_parts(m, mixed, b, max(64, m.width // 16), size)
+    step = softplus(m.linear(low, b + "ssm_dt"))
+    mixed = mixed.reshape(tokens, heads, -1)
+    out = np.zeros_like(mixed)
+    state = np.zeros((*mixed.shape[1:], size))
+    for t in range(tokens):
+        state = (np.exp(step[t] * m.tensors[b + "ssm_a"])[:, None, None] * state +
+                 (step[t][:, None] * mixed[t])[:, :, None] * write[t])
+        out[t] = state @ read[t] + m.tensors[b + "ssm_d"][:, None] * mixed[t]
+    return m.linear((out * silu(gate)).reshape(tokens, -1), b + "ssm_out")
 
 
 def mamba2(m, x, b):
@@ -168,9 +188,14 @@ def attend(m, x, layer):
     tokens, dim = len(x), m.head_dim
     kv_heads = m.per_layer("attention.head_count_kv", layer)
     gated = m.arch.startswith("qwen3")
-    q = m.linear(x, b + "attn_q").reshape(tokens, m.heads, -1)
-    q, gate = q[..., :dim], q[..., dim:]
-    k, v = (m.linear(x, b + "attn_" + part).reshape(tokens, kv_heads, dim) for part in "kv")
+    heads = m.per_layer("attention.head_count", layer)
+    if m.has(b + "attn_qkv"):
+        qkv = m.linear(x, b + "attn_qkv").reshape(tokens, -1, dim)
+        q, k, v = np.split(qkv, [heads, heads + kv_heads], axis=1)
+    else:
+        q = m.linear(x, b + "attn_q").reshape(tokens, heads, -1)
+        q, gate = q[..., :dim], q[..., dim:]
+        k, v = (m.linear(x, b + "attn_" + part).reshape(tokens, kv_heads, dim) for part in "kv")
     if m.has(b + "attn_q_norm"):
         q, k = m.norm(q, b + "attn_q_norm"), m.norm(k, b + "attn_k_norm")
     if m.arch not in ("nemotron_h", "nemotron_h_moe", "jamba") and m.key("rope.scaling.finetuned", True):
@@ -193,12 +218,14 @@ def mixer(m, x, layer):
         return m.attend_latent(x, layer)
     if m.has(b + "ssm_f_a"):
         return kimi_delta(m, x, b)
-    if m.has(b + "attn_q"):
+    if m.has(b + "attn_q") or m.arch == "plamo2" and m.has(b + "attn_qkv"):
         return attend(m, x, layer)
     if m.has(b + "shortconv.in_proj"):
         return short_conv(m, x, b)
     if m.has(b + "attn_qkv"):
         return delta_net(m, x, b)
+    if m.arch == "plamo2":
+        return plamo2(m, x, b)
     return mamba(m, x, b) if m.has(b + "ssm_x") else mamba2(m, x, b)
 
 
@@ -207,6 +234,8 @@ def feed_forward(m, x, b, suffix=""):
     up = m.linear(x, part("up"))
     if m.has(part("gate")):
         return m.linear(swiglu(m.linear(x, part("gate")), up), part("down"))
+    if m.arch == "plamo2":
+        return m.linear(swiglu(*np.split(up, 2, axis=1)), part("down"))
     return m.linear(np.maximum(up, 0) ** 2, part("down"))
 
 
@@ -254,6 +283,10 @@ def hidden(m, tokens):
         if m.arch == "minimax-01":  # residuals are what the parts take
             h = m.norm(scale * h + mixer(m, h, layer), b + "ffn_norm")
             x = scale * h + feed(h)
+            continue
+        if m.arch == "plamo2":
+            x = x + m.norm(mixer(m, h, layer), b + "post_attention_norm")
+            x = x + m.norm(feed(m.norm(x, b + "ffn_norm")), b + "post_ffw_norm")
             continue
         x = x + scale * mixer(m, h, layer)
         after = "post_attention_norm" if m.arch.startswith("qwen3") else "ffn_norm"

@@ -28,7 +28,7 @@ if not hasattr(transformers, "Idefics3ImageProcessorPil"):
 
 from PIL import Image  # noqa: E402
 
-from tests.golden.reference import axes_from_transformers as whole  # noqa: E402
+from tests.golden.reference import whole_from_transformers as whole  # noqa: E402
 from tests.golden.reference import png, tiled_from_transformers as theirs  # noqa: E402
 from tests.golden.reference.model import nmse  # noqa: E402
 
@@ -59,6 +59,11 @@ KINDS = {
     "glm4v-moe": lambda: whole.Glm4vMoe(),
     "glm46v": lambda: whole.Glm46v(),
     "glm46v-moe": lambda: whole.Glm46vMoe(),
+    "kimi-k25": lambda: whole.KimiK25(),
+    "kimi-k25-fewer": lambda: whole.KimiK25(max_patches=61),
+    "kimi-vl": lambda: whole.KimiVl(),
+    "llama4": lambda: whole.Llama4(),
+    "llama4-two-tiles": lambda: whole.Llama4(max_patches=2),
     "internvl-at-least-2": lambda: theirs.InternVl(min_patches=2, max_patches=12),
 }
 

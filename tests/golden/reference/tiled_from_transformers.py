@@ -24,7 +24,7 @@ def resized_by_pillow():
 
     def resize(self, image, size, resample=None, **_):
         made = [np.asarray(Image.fromarray(each.permute(1, 2, 0).numpy()).resize(
-            (size.width, size.height), resample)) for each in image]
+            (int(size.width), int(size.height)), resample)) for each in image]
         return torch.tensor(np.stack(made)).permute(0, 3, 1, 2)
 
     backend.resize = resize
@@ -98,7 +98,10 @@ class Tiled:
         ids = given["input_ids"][0].tolist()
         given = {name: x.double() if x.is_floating_point() else x for name, x in given.items()}
         with torch.no_grad():
-            return ids, self.model.double()(**given).logits[0].numpy()
+            return ids, self.outputs(given)[0].numpy()
+
+    def outputs(self, given):
+        return self.model.double()(**given).logits
 
     def takes(self, size):
         """Whether transformers keeps to its limits with an image of this size."""

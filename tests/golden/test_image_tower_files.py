@@ -24,6 +24,7 @@ KINDS = {  # text, tower, the token of an image, its size
     "llava-next": (make_towers.llama_text, make_towers.llava_next_tower, "<image>", (24, 16)),
     "internvl": (make_towers.qwen_text, make_towers.internvl_tower, "<IMG_CONTEXT>", (24, 16)),
     "glm4v": (make_towers.glm4_text, make_towers.glm4v_tower, "<|image|>", (24, 16)),
+    "glm5v": (make_towers.glm5_text, make_towers.glm5v_tower, "<|image|>", (24, 16)),
     "kimi-k25": (make_towers.kimi_text, lambda: make_towers.kimi_tower(True), "<|media_pad|>", (24, 16)),
     "kimi-vl": (make_towers.kimi_text, lambda: make_towers.kimi_tower(False), "<|media_pad|>", (24, 16)),
     "llama4": (make_towers.llama4_text, make_towers.llama4_tower, "<|image|>", (24, 16)),

@@ -63,6 +63,8 @@ KINDS = {
                   GLM4V_SIZES, whole=True),
     "glm4v-moe": kind(lambda: make_towers.glm4_text(True), make_towers.glm4v_tower,
                       whole_towers.Glm4v, GLM4V_SHOWN, GLM4V_SIZES, whole=True),
+    "glm5v": kind(make_towers.glm5_text, make_towers.glm5v_tower, whole_towers.Glm5Next, GLM4V_SHOWN,
+                  [(64, 7), (9, 64), (45, 30), (40, 24), (17, 16)], whole=True),
     "kimi-k25": kind(make_towers.kimi_text, lambda: make_towers.kimi_tower(True),
                      whole_towers.KimiK25, KIMI_SHOWN, KIMI_SIZES, whole=True),
     "kimi-vl": kind(make_towers.kimi_text, lambda: make_towers.kimi_tower(False),

@@ -44,6 +44,8 @@ KINDS = {  # text, tower, its checkpoint, the token of an image, the size of one
                      tower_checkpoints.internvl_own, "<IMG_CONTEXT>", (40, 24)),
     "glm4v": (make_towers.glm4_text, make_towers.glm4v_tower, tower_checkpoints.glm4v, "<|image|>",
               (40, 24)),
+    "glm5v": (make_towers.glm5_text, make_towers.glm5v_tower, tower_checkpoints.glm4v, "<|image|>",
+              (38, 21)),
     "kimi-k25": (make_towers.kimi_text, lambda: make_towers.kimi_tower(True), tower_checkpoints.kimi,
                  "<|media_pad|>", (38, 21)),
     "kimi-vl": (make_towers.kimi_text, lambda: make_towers.kimi_tower(False),
@@ -295,6 +297,22 @@ def test_other_settings_of_glm4v(pair):
                        "depth": 0, "rope_parameters": {"rope_theta": 5000.0}}.items():
         m.config["vision_config"] = usual[1] | {key: wrong}
         pair.refused("rope_theta" if key == "rope_parameters" else key)
+
+
+@only("glm5v")
+def test_other_settings_of_glm5v(pair):
+    m = pair.checkpoint
+    usual = dict(m.processor)
+    for key in ("min_image_tokens", "max_image_tokens"):
+        for wrong in (0, -1, "many", 1 << 40):
+            m.processor = usual | {key: wrong}
+            pair.refused(key)
+    m.processor = usual | {"patch_expand_factor": 2}
+    pair.refused("patch_expand_factor")
+    m.processor = usual
+    for wrong in (0, -1.0):
+        m.says(swiglu_limit=wrong)
+        pair.refused("swiglu_clamp")
 
 
 @only("kimi-k25", "kimi-vl")

@@ -103,6 +103,12 @@ def llama4_text():
     return spelling(make_golden.llama4("llama4-f32"), names, "<|image|>")
 
 
+def glm5_text():
+    """For the tower of GLM-5.3-Flash, whose own text makes more of small differences."""
+    return spelling(make_golden.llama("llama-f32"), ["<|begin_of_image|>", "<|image|>", "<|end_of_image|>"],
+                    "<|begin_of_image|><|image|><|end_of_image|>")
+
+
 def tower_keys(projector, width, **keys):
     return {"general.architecture": "clip", "general.type": "mmproj",
             "clip.has_vision_encoder": True, "clip.projector_type": projector} | {
@@ -314,6 +320,26 @@ def glm4v_tower(width=30, places=5, seed=20):
         m.matrix("mm." + part, 52, width, gain=1.5)
     m.matrix("mm.down", width, 52, gain=1.5)
     return metadata, m.tensors
+
+
+def glm5v_tower(width=30, seed=23):
+    """Of 4 to 64 results."""
+    metadata, tensors = glm4v_tower(width, seed=seed)
+    metadata |= {"clip.projector_type": "glm5v", "clip.vision.swiglu_clamp": 0.5,
+                 "clip.vision.feed_forward_length": TOWER_INNER}
+    for name in ("v.norm_embd.weight", "v.position_embd.weight"):
+        del tensors[name]
+    m = Parts(seed + 1)
+    for block in range(BLOCKS):
+        b = f"v.blk.{block}."
+        for part in ("q", "k"):
+            m.norm(f"{b}attn_{part}_norm", SEES // TOWER_HEADS)
+        for part in ("gate", "up"):
+            m.matrix(b + "ffn_" + part, TOWER_INNER, SEES, gain=1.5, bias=True)
+        m.matrix(b + "ffn_down", SEES, TOWER_INNER, bias=True)
+        for part, rows in (("qkv", 3 * SEES), ("out", SEES)):
+            m.tensors[f"{b}attn_{part}.bias"] = m.rng.normal(0, 0.2, rows)
+    return metadata, tensors | m.tensors
 
 
 def kimi_tower(k25, width=28, places=5, most=64, seed=21):

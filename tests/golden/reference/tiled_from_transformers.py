@@ -53,6 +53,7 @@ class Tiled:
     """A model, and its processor. `special`: tokens of its vocabulary; the first one is the mark of
     an image, which `bounds` encloses if there is anything around all tiles."""
     special, mark = [], "<image>"
+    limit = 1e-10
 
     def __init__(self, **processing):
         self.words = make_vision.alphabet() + [LINES] + SPECIAL + self.special

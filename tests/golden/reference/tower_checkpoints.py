@@ -339,19 +339,27 @@ def gemma4(keys, tensors):
 
 
 def glm4v(keys, tensors):
-    m = Checkpoint(keys, tensors, "Glm4vForConditionalGeneration")
+    """Of GLM-4.1V, or of GLM-5.3-Flash."""
+    next_one = keys["clip.projector_type"] == "glm5v"
+    m = Checkpoint(keys, tensors, f"Glm{'5Next' if next_one else '4v'}ForConditionalGeneration")
     m.says(depth=m.key("block_count"), num_heads=m.key("attention.head_count"),
            hidden_size=m.key("embedding_length"), out_hidden_size=m.key("projection_dim"),
            rms_norm_eps=m.key("attention.layer_norm_epsilon"), spatial_merge_size=2)
-    m.processor |= {"size": {"shortest_edge": 2 * m.key("image_min_pixels"),
-                             "longest_edge": 2 * m.key("image_max_pixels")},
-                    "patch_size": m.key("patch_size"), "temporal_patch_size": 2, "merge_size": 2}
+    least, most = (m.key(f"image_{end}_pixels") for end in ("min", "max"))
+    area = (2 * m.key("patch_size")) ** 2
+    m.processor |= {"patch_size": m.key("patch_size"), "temporal_patch_size": 2, "merge_size": 2}
+    if next_one:
+        m.says(swiglu_limit=m.key("swiglu_clamp"))
+        m.processor |= {"min_image_tokens": least // area, "max_image_tokens": most // area}
+    else:
+        m.processor["size"] = {"shortest_edge": 2 * least, "longest_edge": 2 * most}
     kernels = [m.given.pop("v.patch_embd.weight" + end) for end in ("", ".1")]
     m.tensors["visual.patch_embed.proj.weight"] = np.stack(kernels, axis=2)
     m.tensors["visual.patch_embed.proj.bias"] = m.given.pop("v.patch_embd.bias")
     m.take("v.norm_embd", "visual.post_conv_layernorm")
     m.take("v.position_embd", "visual.embeddings.position_embedding")
     m.blocks("visual.blocks.", ROPE_BLOCK | {
+        "attn_q_norm": "attn.q_norm", "attn_k_norm": "attn.k_norm",
         "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj"})
     m.take("v.post_ln", "visual.post_layernorm")
     m.take("mm.patch_merger", "visual.downsample")

@@ -9,7 +9,7 @@ import safetensors.torch  # noqa: F401  (before in_doubles(): it has a table of 
 import torch
 import transformers
 
-from . import safetensors as files
+from . import from_transformers, safetensors as files
 from .tiled_from_transformers import Tiled, resized_by_pillow
 
 
@@ -121,6 +121,39 @@ class Glm46vMoe(Glm4vMoe):
 
     def more(self):
         return super().more() | {"model_type": "glm4v_moe_text"}
+
+
+class Glm5Next(Glm4v):
+    """Of GLM-5.3-Flash. Images are filled up with black to whole results. The index has so many heads
+    that no two blocks score 0: of such blocks transformers may choose another."""
+    limit = 1e-9  # gates, streams and the index make more of small differences
+
+    def usual(self):
+        return {"min_image_tokens": 4, "max_image_tokens": 90, "patch_size": 4,
+                "temporal_patch_size": 2, "merge_size": 2, "resample": 3,
+                "image_mean": [0.48, 0.45, 0.4], "image_std": [0.27, 0.26, 0.28]}
+
+    def make(self):
+        text = from_transformers.GLM5_NEXT | {
+            "vocab_size": len(self.words), "hidden_size": self.width, "pad_token_id": 0,
+            "max_position_embeddings": 4096, "tie_word_embeddings": False, "index_n_heads": 32}
+        config = transformers.Glm5NextConfig(
+            text_config=text,
+            vision_config={
+                "depth": 2, "hidden_size": 32, "num_heads": 2, "intermediate_size": 48,
+                "out_hidden_size": self.width, "projection_intermediate_size": 72, "patch_size": 4,
+                "spatial_merge_size": 2, "temporal_patch_size": 2, "swiglu_limit": 0.4},
+            image_token_id=self.id(self.pad), video_token_id=self.id("<|video|>"),
+            image_start_token_id=self.id(self.begin), image_end_token_id=self.id(self.end),
+            video_start_token_id=self.id("<|begin_of_video|>"),
+            video_end_token_id=self.id("<|end_of_video|>"))
+        config._experts_implementation = "eager"
+        return transformers.Glm5NextForConditionalGeneration(config)
+
+    def processor(self):
+        pictures = transformers.Glm5NextImageProcessor(**self.processing)
+        return transformers.Glm5NextProcessor(pictures, self.tokenizer,
+                                              transformers.Glm5NextVideoProcessor())
 
 
 class KimiK25(Whole):

@@ -1,4 +1,4 @@
-"""More models that see, in float64: the towers of GLM-4.1V, of Kimi-VL and Kimi K2.5, and of Llama 4,
+"""More models that see, in float64: the towers of GLM-4.1V and GLM-5.3-Flash, of Kimi-VL and Kimi K2.5, and of Llama 4,
 and their text models with images.
 
 Written from GLM-V Team 2025, Kimi Team 2025, Meta AI's model card of Llama 4 and what Hugging Face's `transformers` computes. Tensor and key names are
@@ -53,19 +53,23 @@ class Glm4vTower(Tower):
         return np.einsum("ra,cb,abw->rcw", cubic_shares(side, rows), cubic_shares(side, columns),
                          table.reshape(side, side, -1))
 
+    def embedded(self, x):
+        return self.rms(x, "v.norm_embd") + self.places(*x.shape[:2])
+
+    def limited(self, x, gate, up):
+        return silu(self.linear(x, gate)) * self.linear(x, up)
+
     def results(self, rgb):
         """(rows, columns, width of text)."""
         x = self.patches(rgb)
         rows, columns = x.shape[:2]
         kernels = ["v.patch_embd.weight", "v.patch_embd.weight.1"]  # a still image: two equal ones
         x = sum(x @ self.tensors[name].reshape(len(self.tensors[name]), -1).T for name in kernels)
-        x = self.rms(x + self.tensors["v.patch_embd.bias"], "v.norm_embd")
-        x = x + self.places(rows, columns)
+        x = self.embedded(x + self.tensors["v.patch_embd.bias"])
         for layer in range(self.layers):
             b = f"v.blk.{layer}."
             x = x + self.attend(self.rms(x, b + "ln1"), b)
-            h = self.rms(x, b + "ln2")
-            h = silu(self.linear(h, b + "ffn_gate")) * self.linear(h, b + "ffn_up")
+            h = self.limited(self.rms(x, b + "ln2"), b + "ffn_gate", b + "ffn_up")
             x = x + self.linear(h, b + "ffn_down")
         x = self.rms(x, "v.post_ln")
         rows, columns = rows // self.merged, columns // self.merged
@@ -73,8 +77,43 @@ class Glm4vTower(Tower):
         x = self.linear(x.reshape(rows * columns, -1), "mm.patch_merger")
         x = layer_norm(self.linear(x, "mm.model.fc"), self.tensors["mm.post_norm.weight"], 1e-5)
         x = gelu(x + self.tensors["mm.post_norm.bias"])
-        x = silu(self.linear(x, "mm.gate")) * self.linear(x, "mm.up")
+        x = self.limited(x, "mm.gate", "mm.up")
         return self.linear(x, "mm.down").reshape(rows, columns, -1)
+
+
+class Glm5vTower(Glm4vTower):
+    projector = "glm5v"
+
+    def limited(self, x, gate, up):
+        limit = self.key("swiglu_clamp")
+        gate = np.minimum(self.linear(x, gate), limit)
+        return silu(gate) * np.clip(self.linear(x, up), -limit, limit)
+
+    def attend(self, x, name):
+        rows, columns, width = x.shape
+        qkv = self.linear(x.reshape(rows * columns, -1), name + "attn_qkv")
+        q, k, v = qkv.reshape(rows * columns, 3, self.heads, -1).transpose(1, 0, 2, 3)
+        half = q.shape[-1] // 2
+        turns = self.turns(rows, columns, 2 * half)[:, None, :]
+
+        def turned(heads, part):
+            heads = rms_norm(heads, self.tensors[f"{name}attn_{part}_norm.weight"], self.eps)
+            z = (heads[..., :half] + 1j * heads[..., half:]) * turns
+            return np.concatenate([z.real, z.imag], axis=-1)
+
+        mixed = mix(turned(q, "q"), turned(k, "k"), v, (2 * half) ** -0.5)
+        return self.linear(mixed, name + "attn_out").reshape(rows, columns, width)
+
+    def embedded(self, x):
+        return x
+
+    def filled(self, rgb):
+        """With black, up to whole results."""
+        up = [-side % self.unit for side in rgb.shape[:2]]
+        return np.pad(rgb, ((0, up[0]), (0, up[1]), (0, 0)))
+
+    def results(self, rgb):
+        return super().results(self.filled(rgb))
 
 
 class AxesModel(PlacedModel):
@@ -108,6 +147,10 @@ class AxesModel(PlacedModel):
 
 class Glm4v(AxesModel):
     tower_class, image_token = Glm4vTower, "<|image|>"
+
+
+class Glm5Next(PlacedModel):
+    tower_class, image_token = Glm5vTower, "<|image|>"
 
 
 class KimiTower(Tower):

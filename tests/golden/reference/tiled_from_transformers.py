@@ -54,6 +54,7 @@ class Tiled:
     an image, which `bounds` encloses if there is anything around all tiles."""
     special, mark = [], "<image>"
     limit = 1e-10
+    torchvision = False  # whether its processor needs that library
 
     def __init__(self, **processing):
         self.words = make_vision.alphabet() + [LINES] + SPECIAL + self.special
@@ -160,6 +161,7 @@ class Idefics3Odd(Idefics3):
 
 
 class Lfm2Vl(Tiled):
+    torchvision = True
     special = ["<image>", "<|image_start|>", "<|image_end|>", "<|img_thumbnail|>"] + [
         f"<|img_row_{row}_col_{column}|>" for row in range(1, 11) for column in range(1, 11)
         if row * column <= 10]

@@ -28,6 +28,7 @@ def in_doubles():
 class Whole(Tiled):
     """`begin` and `end` stand around an image, whose token is `pad`."""
     begin, pad, end = "", "<image>", ""
+    torchvision = True
     width, heads, unit = 64, 4, 8
 
     def __init__(self, **processing):

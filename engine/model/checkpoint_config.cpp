@@ -34,6 +34,11 @@ constexpr SeeingClass kSeeing[] = {
     {"InternVLForConditionalGeneration", "qwen3", "Qwen3ForCausalLM"},
     {"InternVLForConditionalGeneration", "qwen3_moe", "Qwen3MoeForCausalLM"},
     {"InternVLForConditionalGeneration", "llama", "LlamaForCausalLM"},
+    {"KimiVLForConditionalGeneration", "deepseek_v3", "DeepseekV3ForCausalLM"},
+    {"KimiK25ForConditionalGeneration", "kimi_k2", "DeepseekV3ForCausalLM"},
+    {"KimiK25ForConditionalGeneration", "deepseek_v3", "DeepseekV3ForCausalLM"},
+    {"Kimi_K25ForConditionalGeneration", "kimi_k2", "DeepseekV3ForCausalLM"},
+    {"Kimi_K25ForConditionalGeneration", "deepseek_v3", "DeepseekV3ForCausalLM"},
     {"Glm46VForConditionalGeneration", "glm4v_text", "Glm4vForConditionalGeneration"},
     {"Glm46VForConditionalGeneration", "glm4v_moe_text", "Glm4vMoeForConditionalGeneration"},
 };

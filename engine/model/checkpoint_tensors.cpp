@@ -36,7 +36,7 @@ constexpr const char* kTowers[] = {
     "vision_tower.",      "vision_model.", "multi_modal_projector.", "visual.",
     "audio_tower.",       "embed_vision.", "embed_audio.",           "vision_adapter.",
     "vision_projection.", "connector.",    "vit_large_projector.",   "mlp1.",
-    "image_newline"};
+    "image_newline",      "mm_projector."};
 
 }  // namespace
 

@@ -62,6 +62,17 @@ std::optional<ImageSize> fullest_grid(ImageSize size, std::span<const ImageSize>
   return best;
 }
 
+Image placed_on_black(const Image& image, ImageSize size, int32_t left, int32_t top) {
+  Image whole{size.width, size.height, {}};
+  whole.rgb.resize(size_t{3} * static_cast<size_t>(size.width) * static_cast<size_t>(size.height));
+  for (int32_t y = 0; y < image.height; ++y) {
+    const auto from = image.rgb.begin() + int64_t{3} * y * image.width;
+    std::copy(from, from + int64_t{3} * image.width,
+              whole.rgb.begin() + 3 * (int64_t{top + y} * size.width + left));
+  }
+  return whole;
+}
+
 Result<Image> centred_on_black(const Image& image, ImageSize size, Filter filter) {
   const double across = static_cast<double>(size.width) / image.width;
   const double down = static_cast<double>(size.height) / image.height;
@@ -72,15 +83,8 @@ Result<Image> centred_on_black(const Image& image, ImageSize size, Filter filter
   INFER_TRY(const Image inner,
             resize(image, wide ? size.width : scaled(image.width, down, size.width),
                    wide ? scaled(image.height, across, size.height) : size.height, filter));
-  Image whole{size.width, size.height, {}};
-  whole.rgb.resize(size_t{3} * static_cast<size_t>(size.width) * static_cast<size_t>(size.height));
-  const int32_t left = (size.width - inner.width) / 2, top = (size.height - inner.height) / 2;
-  for (int32_t y = 0; y < inner.height; ++y) {
-    const auto from = inner.rgb.begin() + int64_t{3} * y * inner.width;
-    std::copy(from, from + int64_t{3} * inner.width,
-              whole.rgb.begin() + 3 * (int64_t{top + y} * size.width + left));
-  }
-  return whole;
+  return placed_on_black(inner, size, (size.width - inner.width) / 2,
+                         (size.height - inner.height) / 2);
 }
 
 CoveredCells covered_cells(ImageSize image, ImageSize grid) {

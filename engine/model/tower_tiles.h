@@ -30,6 +30,10 @@ ImageSize closest_grid(ImageSize size, const TileLimits& limits, int64_t side);
 std::optional<ImageSize> fullest_grid(ImageSize size, std::span<const ImageSize> grids,
                                       int64_t side);
 
+/// The image with its upper left corner at this place of a picture; the rest is black. The image is
+/// within the picture.
+Image placed_on_black(const Image& image, ImageSize size, int32_t left, int32_t top);
+
 /// The image scaled to fit into a picture of this size, in its middle; the rest is black. Errors:
 /// those of resize().
 Result<Image> centred_on_black(const Image& image, ImageSize size, Filter filter);

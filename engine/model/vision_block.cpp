@@ -39,6 +39,14 @@ VisionBlock read_vision_block(HparamReader& r, ModelInfo& info) {
   return block;
 }
 
+ValueId limited_glu(ModelBuilder& m, ValueId gate, ValueId up, op::Glu::Kind kind, float limit) {
+  if (limit > 0) {
+    gate = m.g.add(op::Scale{.most = limit}, {gate});
+    up = m.g.add(op::Scale{.least = -limit, .most = limit}, {up});
+  }
+  return m.g.add(op::Glu{kind}, {gate, up});
+}
+
 ValueId vision_layer(ModelBuilder& m, ValueId x, int64_t layer, const VisionBlock& block) {
   const auto name = [&](const char* part) { return vision_name(layer, part); };
   const auto norm = [&](ValueId of, const char* part) {
@@ -66,6 +74,10 @@ ValueId vision_layer(ModelBuilder& m, ValueId x, int64_t layer, const VisionBloc
     return m.g.add(op::Multiply{}, {of, m.weight(name(part), {block.width})});
   };
   for (ValueId& part : parts) part = m.g.split_heads(part, block.heads);
+  for (int i = 0; i < 2 && block.head_norms; ++i) {
+    const char* part = i == 0 ? "attn_q_norm.weight" : "attn_k_norm.weight";
+    parts[i] = m.rms_norm(parts[i], name(part), block.eps);
+  }
   for (int i = 0; i < 2 && block.rotate; ++i) parts[i] = m.rope(parts[i], block.style);
   const float scale = 1.0f / std::sqrt(static_cast<float>(block.width / block.heads));
   const ValueId mixed =
@@ -76,7 +88,7 @@ ValueId vision_layer(ModelBuilder& m, ValueId x, int64_t layer, const VisionBloc
   ValueId up = m.linear(h, name(block.swapped ? "ffn_down" : "ffn_up"), block.feed_forward);
   if (block.gated) {
     const ValueId gate = m.linear(h, name("ffn_gate"), block.feed_forward);
-    up = m.g.add(op::Glu{*block.gated}, {gate, up});
+    up = limited_glu(m, gate, up, *block.gated, block.limit);
   } else {
     up = m.g.add(op::Gelu{block.activation}, {up});
   }

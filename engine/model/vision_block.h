@@ -28,6 +28,8 @@ struct VisionBlock {
   std::optional<op::Glu::Kind> gated;  ///< in place of `activation`, with "ffn_gate"
   bool rotate = false;                 ///< RoPE 0 on q and k
   bool qk_norms = false;               ///< RMSNorm of all heads' q and k, "attn_q_norm", of kQkEps
+  bool head_norms = false;             ///< RMSNorm of each head's q and k, "attn_q_norm", of eps
+  float limit = 0;                     ///< of what `gated` multiplies, gates from above; 0: none
   bool scaled = false;                 ///< what is added to x is multiplied with "ls1" and "ls2"
   int32_t division = 0;                ///< of the image's patches: text_attention()
   op::Rope::Style style = op::Rope::Style::half_split;
@@ -37,6 +39,9 @@ struct VisionBlock {
 /// files, the width that the first layer has), attention.head_count and layer_norm_epsilon; sets
 /// what all towers say of themselves in `info`: architecture, layers, width, no cache.
 VisionBlock read_vision_block(HparamReader& r, ModelInfo& info);
+
+/// SwiGLU of both, held within ±limit, gates from above alone; 0: not held.
+ValueId limited_glu(ModelBuilder& m, ValueId gate, ValueId up, op::Glu::Kind kind, float limit);
 
 /// x [width, 1, patches] → the same shape. Sets the units of the nodes.
 ValueId vision_layer(ModelBuilder& m, ValueId x, int64_t layer, const VisionBlock& block);

@@ -24,6 +24,10 @@ KINDS = {  # text, tower, the token of an image, its size
     "llava-next": (make_towers.llama_text, make_towers.llava_next_tower, "<image>", (24, 16)),
     "internvl": (make_towers.qwen_text, make_towers.internvl_tower, "<IMG_CONTEXT>", (24, 16)),
     "glm4v": (make_towers.glm4_text, make_towers.glm4v_tower, "<|image|>", (24, 16)),
+    "glm5v": (make_towers.glm5_text, make_towers.glm5v_tower, "<|image|>", (24, 16)),
+    "kimi-k25": (make_towers.kimi_text, lambda: make_towers.kimi_tower(True), "<|media_pad|>", (24, 16)),
+    "kimi-vl": (make_towers.kimi_text, lambda: make_towers.kimi_tower(False), "<|media_pad|>", (24, 16)),
+    "llama4": (make_towers.llama4_text, make_towers.llama4_tower, "<|image|>", (24, 16)),
     "mistral3": (make_towers.mistral3_text, make_towers.pixtral_tower, "[IMG]", (24, 16)),
     "gemma4": (make_towers.gemma4_text, make_towers.gemma4_tower, "<|image|>", (48, 48)),
     "gemma4-large": (lambda: make_towers.gemma4_text(True),
@@ -102,8 +106,9 @@ def test_missing_tensors(pair):
 def other_shapes(name, shape):
     """With one row, one column and so on more or less, and all in one row."""
     for axis in range(len(shape)):
-        if name == "v.position_embd.weight" and axis == 1 and len(shape) == 3:
-            continue  # Gemma 4's may be for images of any size
+        sides = (1,) if shape[0] == 2 else (0, 1)  # of Gemma 4's, of Kimi K2.5's
+        if name == "v.position_embd.weight" and axis in sides and len(shape) == 3:
+            continue  # they may be for images of any size
         for change in (-1, 1):
             yield [n + change * (i == axis) for i, n in enumerate(shape)]
     if len(shape) > 1:

@@ -14,7 +14,7 @@ np = pytest.importorskip("numpy")
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
 
 from tests.golden.reference import (  # noqa: E402
-    axes_towers, gguf, make_towers, png, tiled_towers, towers)
+    whole_towers, gguf, make_towers, png, tiled_towers, towers)
 from tests.golden.reference.model import nmse  # noqa: E402
 
 if not os.environ.get("INFER_BIN"):
@@ -37,6 +37,8 @@ def kind(text, tower, model, shown, sizes, most=0, line="", whole=False):
 TILED_SIZES = [(48, 16), (16, 48), (48, 32), (21, 30), (16, 16)]
 GLM4V_SHOWN = ["<|begin_of_image|>", "<|image|>", "<|end_of_image|>"]
 GLM4V_SIZES = [(64, 8), (8, 64), (48, 32), (40, 24), (16, 16)]
+KIMI_SHOWN = ["<|media_begin|>", *"image", "<|media_content|>", "<|media_pad|>", "<|media_end|>"]
+KIMI_SIZES = [(128, 7), (9, 96), (45, 22), (40, 24), (1, 3)]
 GEMMA4_SHOWN = ["<|image>", "<|image|>", "<image|>"]
 MISTRAL_SIZES = [(96, 8), (8, 96), (64, 48), (40, 40), (8, 8)]
 KINDS = {
@@ -57,10 +59,18 @@ KINDS = {
     "internvl-internlm2": kind(
         make_towers.internlm2_text, lambda: make_towers.internvl_tower(width=36),
         tiled_towers.InternVl, ["<IMG_CONTEXT>"], TILED_SIZES, line="\n"),
-    "glm4v": kind(make_towers.glm4_text, make_towers.glm4v_tower, axes_towers.Glm4v, GLM4V_SHOWN,
+    "glm4v": kind(make_towers.glm4_text, make_towers.glm4v_tower, whole_towers.Glm4v, GLM4V_SHOWN,
                   GLM4V_SIZES, whole=True),
     "glm4v-moe": kind(lambda: make_towers.glm4_text(True), make_towers.glm4v_tower,
-                      axes_towers.Glm4v, GLM4V_SHOWN, GLM4V_SIZES, whole=True),
+                      whole_towers.Glm4v, GLM4V_SHOWN, GLM4V_SIZES, whole=True),
+    "glm5v": kind(make_towers.glm5_text, make_towers.glm5v_tower, whole_towers.Glm5Next, GLM4V_SHOWN,
+                  [(64, 7), (9, 64), (45, 30), (40, 24), (17, 16)], whole=True),
+    "kimi-k25": kind(make_towers.kimi_text, lambda: make_towers.kimi_tower(True),
+                     whole_towers.KimiK25, KIMI_SHOWN, KIMI_SIZES, whole=True),
+    "kimi-vl": kind(make_towers.kimi_text, lambda: make_towers.kimi_tower(False),
+                    whole_towers.KimiVl, ["<|media_start|>"] + KIMI_SHOWN[1:], KIMI_SIZES, whole=True),
+    "llama4": kind(make_towers.llama4_text, make_towers.llama4_tower, whole_towers.Llama4,
+                   ["<|image|>"], TILED_SIZES),
     "mistral3": kind(make_towers.mistral3_text, make_towers.pixtral_tower, towers.Mistral3,
                      ["[IMG]", "[IMG_END]"], MISTRAL_SIZES),
     "mistral3-without-break": kind(
@@ -174,7 +184,7 @@ def test_images_are_longer_than_windows(made):
     window = reference.key("attention.sliding_window")
     assert rows - len(tokens) >= window - 1
     ids = reference.place(tokens, [pixels_of(made.of, 2)])
-    assert (reference.ahead is None) == (made.name == "gemma4")
+    assert (reference.ahead is None) == (made.name in ("gemma4", "llama4"))
     if reference.ahead is not None:
         reference.ahead = None
         blind = super(towers.PlacedModel, reference).logits(ids)[reference.ends].ravel()
@@ -451,6 +461,28 @@ def test_images_of_glm4v_are_scaled(made):
         columns, rows = (side // 8 for side in tower.fit(*size, 8, 256, 4096))
         rows, columns = min(rows, 64), min(columns, 64)  # of one line
         assert tokens_of(made, size) == rows * columns, size
+
+
+@only("kimi-k25", "kimi-vl")
+def test_images_of_kimi_are_made_smaller_and_filled_up(made):
+    tower = made.reference.tower
+    for size in SIZES:
+        columns, rows = (-(-side // 8) for side in tower.fit(*size, 64))
+        assert tokens_of(made, size) == rows * columns, size
+        for most in (1, 2, 5, 12):
+            assert tokens_of(made, size, "--image-max-tokens", most) <= most, size
+
+
+@only("llama4")
+def test_images_of_llama4_are_cut(made):
+    """Into as few tiles as it is not made smaller in; less, if there are to be fewer tokens."""
+    tower = made.reference.tower
+    count = lambda rows, columns: 7 + (rows * columns > 1) * rows * columns * 5
+    for size in SIZES:
+        assert tokens_of(made, size) == count(*tower.grid(*size)), size
+        for most, tiles in ((7, 1), (16, 1), (17, 2), (30, 4), (32, 5)):
+            told = tokens_of(made, size, "--image-max-tokens", most)
+            assert told == count(*tower.grid(*size, tiles)), (size, most)
 
 
 @only("mistral3", "pixtral")

@@ -44,6 +44,14 @@ KINDS = {  # text, tower, its checkpoint, the token of an image, the size of one
                      tower_checkpoints.internvl_own, "<IMG_CONTEXT>", (40, 24)),
     "glm4v": (make_towers.glm4_text, make_towers.glm4v_tower, tower_checkpoints.glm4v, "<|image|>",
               (40, 24)),
+    "glm5v": (make_towers.glm5_text, make_towers.glm5v_tower, tower_checkpoints.glm4v, "<|image|>",
+              (38, 21)),
+    "kimi-k25": (make_towers.kimi_text, lambda: make_towers.kimi_tower(True), tower_checkpoints.kimi,
+                 "<|media_pad|>", (38, 21)),
+    "kimi-vl": (make_towers.kimi_text, lambda: make_towers.kimi_tower(False),
+                tower_checkpoints.kimi, "<|media_pad|>", (38, 21)),
+    "llama4": (make_towers.llama4_text, make_towers.llama4_tower, tower_checkpoints.llama4,
+               "<|image|>", (40, 24)),
     "mistral3": (make_towers.mistral3_text, lambda: make_towers.pixtral_tower(break_row=False),
                  tower_checkpoints.pixtral, "[IMG]", (64, 48)),
     "pixtral": (make_towers.mistral3_text,
@@ -289,6 +297,56 @@ def test_other_settings_of_glm4v(pair):
                        "depth": 0, "rope_parameters": {"rope_theta": 5000.0}}.items():
         m.config["vision_config"] = usual[1] | {key: wrong}
         pair.refused("rope_theta" if key == "rope_parameters" else key)
+
+
+@only("glm5v")
+def test_other_settings_of_glm5v(pair):
+    m = pair.checkpoint
+    usual = dict(m.processor)
+    for key in ("min_image_tokens", "max_image_tokens"):
+        for wrong in (0, -1, "many", 1 << 40):
+            m.processor = usual | {key: wrong}
+            pair.refused(key)
+    m.processor = usual | {"patch_expand_factor": 2}
+    pair.refused("patch_expand_factor")
+    m.processor = usual
+    for wrong in (0, -1.0):
+        m.says(swiglu_limit=wrong)
+        pair.refused("swiglu_clamp")
+
+
+@only("kimi-k25", "kimi-vl")
+def test_other_settings_of_kimi(pair, request):
+    m = pair.checkpoint
+    usual = dict(m.processor), dict(m.config["vision_config"])
+    limit = "in_token_limit" if "kimi-vl" in request.node.name else "max_patches"
+    for key, wrong in {"patch_size": 8, "resample": 2, "pad_input": False, limit: 0,
+                       "media_proc_cfg": {"fixed_output_tokens": 64}, "size": {"max_height": -1}
+                       }.items():
+        m.processor = usual[0] | {key: wrong}
+        pair.refused({"media_proc_cfg": "fixed_output_tokens", "size": "max_height"}.get(key, key))
+    m.processor = usual[0]
+    for key, wrong in {"hidden_act": "relu", "merge_kernel_size": [2, 4], "projector_hidden_act": "silu",
+                       "mm_projector_type": "mlp", "merge_type": "sd2", "projector_ln_eps": 1e-3,
+                       "patch_size": 0}.items():
+        m.config["vision_config"] = usual[1] | {key: wrong}
+        pair.refused({"projector_ln_eps": "layer_norm_eps"}.get(key, key))
+
+
+@only("llama4")
+def test_other_settings_of_llama4(pair):
+    m = pair.checkpoint
+    usual = dict(m.processor), dict(m.config["vision_config"])
+    for key, wrong in {"resample": 3, "size": {"height": 16, "width": 32}, "max_patches": 0,
+                       "resize_to_max_canvas": True}.items():
+        m.processor = usual[0] | {key: wrong}
+        pair.refused("size.width" if key == "size" else key)
+    m.processor = usual[0]
+    for key, wrong in {"hidden_act": "silu", "pixel_shuffle_ratio": 0.3, "image_size": 18,
+                       "norm_eps": "small"}.items():
+        m.config["vision_config"] = usual[1] | {key: wrong}
+        m.processor = {}
+        pair.refused(key)
 
 
 @only("lfm2")

@@ -90,6 +90,25 @@ def glm4_text(moe=False):
                     "<|begin_of_image|><|image|><|end_of_image|>")
 
 
+def kimi_text():
+    """Of Kimi-VL and Kimi K2.5."""
+    return spelling(make_golden.deepseek2("deepseek2-v3"),
+                    ["<|media_begin|>", "<|media_start|>", "<|media_content|>", "<|media_pad|>",
+                     "<|media_end|>"], "<|media_begin|>image<|media_content|><|media_pad|><|media_end|>")
+
+
+def llama4_text():
+    names = ["<|image|>", "<|image_start|>", "<|image_end|>", "<|patch|>", "<|tile_x_separator|>",
+             "<|tile_y_separator|>"]
+    return spelling(make_golden.llama4("llama4-f32"), names, "<|image|>")
+
+
+def glm5_text():
+    """For the tower of GLM-5.3-Flash, whose own text makes more of small differences."""
+    return spelling(make_golden.llama("llama-f32"), ["<|begin_of_image|>", "<|image|>", "<|end_of_image|>"],
+                    "<|begin_of_image|><|image|><|end_of_image|>")
+
+
 def tower_keys(projector, width, **keys):
     return {"general.architecture": "clip", "general.type": "mmproj",
             "clip.has_vision_encoder": True, "clip.projector_type": projector} | {
@@ -300,4 +319,63 @@ def glm4v_tower(width=30, places=5, seed=20):
     for part in ("gate", "up"):
         m.matrix("mm." + part, 52, width, gain=1.5)
     m.matrix("mm.down", width, 52, gain=1.5)
+    return metadata, m.tensors
+
+
+def glm5v_tower(width=30, seed=23):
+    """Of 4 to 64 results."""
+    metadata, tensors = glm4v_tower(width, seed=seed)
+    metadata |= {"clip.projector_type": "glm5v", "clip.vision.swiglu_clamp": 0.5,
+                 "clip.vision.feed_forward_length": TOWER_INNER}
+    for name in ("v.norm_embd.weight", "v.position_embd.weight"):
+        del tensors[name]
+    m = Parts(seed + 1)
+    for block in range(BLOCKS):
+        b = f"v.blk.{block}."
+        for part in ("q", "k"):
+            m.norm(f"{b}attn_{part}_norm", SEES // TOWER_HEADS)
+        for part in ("gate", "up"):
+            m.matrix(b + "ffn_" + part, TOWER_INNER, SEES, gain=1.5, bias=True)
+        m.matrix(b + "ffn_down", SEES, TOWER_INNER, bias=True)
+        for part, rows in (("qkv", 3 * SEES), ("out", SEES)):
+            m.tensors[f"{b}attn_{part}.bias"] = m.rng.normal(0, 0.2, rows)
+    return metadata, tensors | m.tensors
+
+
+def kimi_tower(k25, width=28, places=5, most=64, seed=21):
+    """Of at most so many patches, before an image is filled up."""
+    metadata = tower_keys("kimik25" if k25 else "kimivl", width, projector__scale_factor=2,
+                          attention__layer_norm_epsilon=1e-5, image_max_pixels=most * PATCH ** 2)
+    metadata["clip.use_gelu"] = True
+    m = Parts(seed)
+    encoder(m, bias=True, parts=["up"], norm_bias=True)
+    for block in range(BLOCKS if k25 else 0):
+        for part in ("weight", "bias"):
+            m.tensors[f"v.blk.{block}.attn_qkv.{part}"] = np.concatenate(
+                [m.tensors.pop(f"v.blk.{block}.attn_{x}.{part}") for x in "qkv"])
+    m.tensors["v.patch_embd.bias"] = m.rng.normal(0, 0.2, SEES)
+    table = m.rng.normal(0, 0.4, (places + 1, places, SEES) if k25 else (places ** 2, SEES))
+    m.tensors["v.position_embd.weight"] = table
+    m.norm("v.post_ln", SEES, bias=True)
+    m.norm("mm.input_norm", SEES, bias=True)
+    m.matrix("mm.1", 4 * SEES, 4 * SEES, bias=True)
+    m.matrix("mm.2", width, 4 * SEES, gain=1.5, bias=True)
+    return metadata, m.tensors
+
+
+def llama4_tower(width=30, side=16, tiles=6, seed=22):
+    """Of pictures of 4 results."""
+    metadata = tower_keys("llama4", width, image_size=side, projector__scale_factor=2,
+                          preproc_max_tiles=tiles, attention__layer_norm_epsilon=1e-5)
+    metadata["clip.use_gelu"] = True
+    m = Parts(seed)
+    encoder(m, bias=True, parts=["up"], norm_bias=True)
+    m.tensors["v.patch_embd.weight"] = m.tensors["v.patch_embd.weight"].reshape(SEES, -1)
+    m.tensors["v.class_embd"] = m.rng.normal(0, 1, SEES)
+    m.tensors["v.position_embd.weight"] = m.rng.normal(0, 0.4, (1 + (side // PATCH) ** 2, SEES))
+    m.norm("v.pre_ln", SEES, bias=True)
+    m.norm("v.post_ln", SEES, bias=True)
+    m.matrix("mm.model.mlp.1", 36, 4 * SEES, gain=1.5)
+    m.matrix("mm.model.mlp.2", 36, 36, gain=1.5)
+    m.matrix("mm.model.fc", width, 36, gain=1.5)
     return metadata, m.tensors

@@ -24,7 +24,7 @@ def resized_by_pillow():
 
     def resize(self, image, size, resample=None, **_):
         made = [np.asarray(Image.fromarray(each.permute(1, 2, 0).numpy()).resize(
-            (size.width, size.height), resample)) for each in image]
+            (int(size.width), int(size.height)), resample)) for each in image]
         return torch.tensor(np.stack(made)).permute(0, 3, 1, 2)
 
     backend.resize = resize
@@ -53,6 +53,8 @@ class Tiled:
     """A model, and its processor. `special`: tokens of its vocabulary; the first one is the mark of
     an image, which `bounds` encloses if there is anything around all tiles."""
     special, mark = [], "<image>"
+    limit = 1e-10
+    torchvision = False  # whether its processor needs that library
 
     def __init__(self, **processing):
         self.words = make_vision.alphabet() + [LINES] + SPECIAL + self.special
@@ -98,7 +100,10 @@ class Tiled:
         ids = given["input_ids"][0].tolist()
         given = {name: x.double() if x.is_floating_point() else x for name, x in given.items()}
         with torch.no_grad():
-            return ids, self.model.double()(**given).logits[0].numpy()
+            return ids, self.outputs(given)[0].numpy()
+
+    def outputs(self, given):
+        return self.model.double()(**given).logits
 
     def takes(self, size):
         """Whether transformers keeps to its limits with an image of this size."""
@@ -156,6 +161,7 @@ class Idefics3Odd(Idefics3):
 
 
 class Lfm2Vl(Tiled):
+    torchvision = True
     special = ["<image>", "<|image_start|>", "<|image_end|>", "<|img_thumbnail|>"] + [
         f"<|img_row_{row}_col_{column}|>" for row in range(1, 11) for column in range(1, 11)
         if row * column <= 10]

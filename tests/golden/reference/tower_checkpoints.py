@@ -339,19 +339,27 @@ def gemma4(keys, tensors):
 
 
 def glm4v(keys, tensors):
-    m = Checkpoint(keys, tensors, "Glm4vForConditionalGeneration")
+    """Of GLM-4.1V, or of GLM-5.3-Flash."""
+    next_one = keys["clip.projector_type"] == "glm5v"
+    m = Checkpoint(keys, tensors, f"Glm{'5Next' if next_one else '4v'}ForConditionalGeneration")
     m.says(depth=m.key("block_count"), num_heads=m.key("attention.head_count"),
            hidden_size=m.key("embedding_length"), out_hidden_size=m.key("projection_dim"),
            rms_norm_eps=m.key("attention.layer_norm_epsilon"), spatial_merge_size=2)
-    m.processor |= {"size": {"shortest_edge": 2 * m.key("image_min_pixels"),
-                             "longest_edge": 2 * m.key("image_max_pixels")},
-                    "patch_size": m.key("patch_size"), "temporal_patch_size": 2, "merge_size": 2}
+    least, most = (m.key(f"image_{end}_pixels") for end in ("min", "max"))
+    area = (2 * m.key("patch_size")) ** 2
+    m.processor |= {"patch_size": m.key("patch_size"), "temporal_patch_size": 2, "merge_size": 2}
+    if next_one:
+        m.says(swiglu_limit=m.key("swiglu_clamp"))
+        m.processor |= {"min_image_tokens": least // area, "max_image_tokens": most // area}
+    else:
+        m.processor["size"] = {"shortest_edge": 2 * least, "longest_edge": 2 * most}
     kernels = [m.given.pop("v.patch_embd.weight" + end) for end in ("", ".1")]
     m.tensors["visual.patch_embed.proj.weight"] = np.stack(kernels, axis=2)
     m.tensors["visual.patch_embed.proj.bias"] = m.given.pop("v.patch_embd.bias")
     m.take("v.norm_embd", "visual.post_conv_layernorm")
     m.take("v.position_embd", "visual.embeddings.position_embedding")
     m.blocks("visual.blocks.", ROPE_BLOCK | {
+        "attn_q_norm": "attn.q_norm", "attn_k_norm": "attn.k_norm",
         "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj"})
     m.take("v.post_ln", "visual.post_layernorm")
     m.take("mm.patch_merger", "visual.downsample")
@@ -359,4 +367,73 @@ def glm4v(keys, tensors):
     m.take("mm.post_norm", "visual.merger.post_projection_norm")
     for part in ("gate", "up", "down"):
         m.take("mm." + part, f"visual.merger.{part}_proj")
+    return m
+
+
+def kimi(keys, tensors):
+    """Of Kimi-VL, or of Kimi K2.5, whose queries and keys are sorted for files."""
+    k25 = keys["clip.projector_type"] == "kimik25"
+    m = Checkpoint(keys, tensors, f"Kimi{'K25' if k25 else 'VL'}ForConditionalGeneration")
+    if k25:
+        m.says(projector_hidden_act="gelu", projector_ln_eps=1e-5, vt_hidden_size=m.key("embedding_length"),
+               vt_num_hidden_layers=m.key("block_count"),
+               vt_num_attention_heads=m.key("attention.head_count"),
+               vt_intermediate_size=m.key("feed_forward_length"), merge_kernel_size=[2, 2])
+        del m.config["vision_config"]["intermediate_size"]
+    else:
+        m.usual()
+        m.says(merge_kernel_size=[2, 2])
+    limit = m.key("image_max_pixels") // m.key("patch_size") ** 2
+    if k25:
+        m.processor["media_proc_cfg"] = {"in_patch_limit": limit, "patch_limit_on_one_side": 512}
+    else:
+        m.processor |= {"in_token_limit": limit, "pad_input": True}
+    v, heads = "vision_tower.", m.key("attention.head_count")
+    for block in range(m.key("block_count")):
+        for part in ("weight", "bias"):
+            name = f"v.blk.{block}.attn_qkv.{part}"
+            if not k25:
+                m.given[name] = np.concatenate(
+                    [m.given.pop(f"v.blk.{block}.attn_{x}.{part}") for x in "qkv"])
+                continue
+            q, k, rest = np.split(m.given[name], 3)
+            q, k = (x.reshape(heads, 2, len(x) // heads // 4, 2, -1).swapaxes(1, 2).reshape(x.shape)
+                    for x in (q, k))
+            m.given[name] = np.concatenate([q, k, rest])
+    m.take("v.patch_embd", v + "patch_embed.proj")
+    m.tensors[v + "patch_embed.pos_emb.weight"] = table = m.given.pop("v.position_embd.weight")
+    if not k25:
+        side = round(len(table) ** 0.5)
+        m.tensors[v + "patch_embed.pos_emb.weight"] = table.reshape(side, side, -1)
+    m.blocks(v + "encoder.blocks.", {"attn_qkv": "wqkv", "attn_out": "wo", "ln1": "norm0",
+                                     "ln2": "norm1", "ffn_up": "mlp.fc0", "ffn_down": "mlp.fc1"})
+    m.take("v.post_ln", v + "encoder.final_layernorm")
+    mm, first, second = ("mm_projector.", "proj.0", "proj.2") if k25 else (
+        "multi_modal_projector.", "linear_1", "linear_2")
+    m.take("mm.input_norm", mm + "pre_norm")
+    m.take("mm.1", mm + first)
+    m.take("mm.2", mm + second)
+    return m
+
+
+def llama4(keys, tensors):
+    m = Checkpoint(keys, tensors, "Llama4ForConditionalGeneration")
+    m.usual()
+    side = m.key("image_size")
+    m.says(image_size=side, norm_eps=1e-5, pixel_shuffle_ratio=1 / m.key("projector.scale_factor"))
+    m.processor |= {"size": {"height": side, "width": side}, "resample": 2,
+                    "max_patches": m.key("preproc_max_tiles"), "resize_to_max_canvas": False}
+    v = "vision_model."
+    m.take("v.patch_embd", v + "patch_embedding.linear")
+    m.tensors[v + "class_embedding"] = m.given.pop("v.class_embd")
+    m.tensors[v + "positional_embedding_vlm"] = m.given.pop("v.position_embd.weight")
+    m.take("v.pre_ln", v + "layernorm_pre")
+    m.blocks(v + "model.layers.", {
+        "ln1": "input_layernorm", "ln2": "post_attention_layernorm", "ffn_up": "mlp.fc1",
+        "ffn_down": "mlp.fc2", "attn_out": "self_attn.o_proj",
+        **{f"attn_{x}": f"self_attn.{x}_proj" for x in "qkv"}})
+    m.take("v.post_ln", v + "layernorm_post")
+    for i in (1, 2):
+        m.take(f"mm.model.mlp.{i}", f"{v}vision_adapter.mlp.fc{i}")
+    m.take("mm.model.fc", "multi_modal_projector.linear_1")
     return m

@@ -43,6 +43,15 @@ void AsyncStore::append(Id message, std::string_view text, std::string_view reas
   changed_.notify_one();
 }
 
+Status AsyncStore::wait_for(const std::function<Status(Store&)>& job) {
+  Part part{job, {}};
+  std::unique_lock lock(mutex_);
+  parts_.push_back(&part);
+  changed_.notify_one();
+  part_done_.wait(lock, [&] { return part.is_done; });
+  return part.result;
+}
+
 size_t AsyncStore::poll() {
   std::deque<std::function<void()>> due;
   {
@@ -93,8 +102,12 @@ void AsyncStore::run() {
       if (ending_) texts_.clear();  // there is no later
       if (may_work_later(text_failure_) && !ending_) continue;
       for (; !again_.empty(); again_.pop_back()) jobs_.push_front(std::move(again_.back()));
+    } else if (!parts_.empty()) {
+      do_next_part(lock);
     } else if (ending_) {
       break;
+    } else if (store_ != nullptr && store_->needs_cleaning()) {
+      clean(lock);
     } else if (!waits) {
       changed_.wait(lock);
     } else {
@@ -129,6 +142,24 @@ void AsyncStore::do_next_job(std::unique_lock<std::mutex>& lock) {
   }
   lock.unlock();
   if (outcome.told) tell(std::move(outcome.told));
+  lock.lock();
+}
+
+void AsyncStore::do_next_part(std::unique_lock<std::mutex>& lock) {
+  Part& part = *parts_.front();
+  parts_.pop_front();
+  lock.unlock();
+  Status result = run_job<Status>(part.run, store_.get(), failure_);
+  lock.lock();
+  part.result = std::move(result);
+  part.is_done = true;
+  part_done_.notify_all();
+}
+
+void AsyncStore::clean(std::unique_lock<std::mutex>& lock) {
+  constexpr std::chrono::milliseconds kMost{20};
+  lock.unlock();
+  (void)store_->clean(kMost);
   lock.lock();
 }
 

@@ -67,6 +67,10 @@ class AsyncStore {
   /// Adds to the end of an answer, whole characters. What is asked for later with call() sees it.
   void append(Id message, std::string_view text, std::string_view reasoning);
 
+  /// Runs a short job when nothing else is to be done, and waits for it. For threads on which
+  /// poll() is not called. Not once the end of the store has begun.
+  Status wait_for(const std::function<Status(Store&)>& job);
+
   /// Calls the functions of all jobs that are done, in their order. Returns how many.
   size_t poll();
 
@@ -83,6 +87,12 @@ class AsyncStore {
   struct Job {
     std::function<Outcome(Store*, const Status&)> run;
     bool is_kept = false;
+  };
+  /// What wait_for() waits for.
+  struct Part {
+    const std::function<Status(Store&)>& run;
+    Status result;
+    bool is_done = false;
   };
   struct Text {
     std::string text, reasoning;
@@ -130,6 +140,8 @@ class AsyncStore {
   void open();
   /// All with the lock held, which they release while they work.
   void do_next_job(std::unique_lock<std::mutex>& lock);
+  void do_next_part(std::unique_lock<std::mutex>& lock);
+  void clean(std::unique_lock<std::mutex>& lock);
   void save(std::unique_lock<std::mutex>& lock);
   void see_saving(const Status& before, std::unique_lock<std::mutex>& lock);
   /// With the lock held.
@@ -143,6 +155,8 @@ class AsyncStore {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Job> jobs_;
+  std::deque<Part*> parts_;
+  std::condition_variable part_done_;
   Texts texts_;            // appended and not saved
   std::deque<Job> again_;  // kept jobs that have failed
   std::chrono::steady_clock::time_point save_at_;

@@ -159,8 +159,12 @@ Status Store::end_interrupted() {
   Statement rows = database_->prepare(
       "SELECT id FROM messages WHERE state = 'writing' UNION SELECT message FROM pieces");
   while (rows.step()) left.push_back(rows.integer(0));
-  if (!rows.status().ok() || left.empty()) return rows.status();
-  // While another process has the file open, the answers may be its own.
+  if (!rows.status().ok()) return rows.status();
+  const Result<int64_t> hidden =
+      database_->integer("SELECT EXISTS(SELECT 1 FROM conversations WHERE deleted_at < 0)");
+  if (!hidden) return hidden.error();
+  if (left.empty() && *hidden == 0) return {};
+  // While another process has the file open, the answers and imports may be its own.
   const int refused = lock_ == nullptr ? ENOLCK : lock_->try_lock();
   const auto share = [&] { return share_lock(*lock_, database_->path(), options_.busy_ms); };
   if (refused == EWOULDBLOCK) return share();
@@ -172,7 +176,10 @@ Status Store::end_interrupted() {
       if (done.ok()) done = stop.bind(1, id).run();
       if (!done.ok()) return done;
     }
-    return {};
+    // So do the imports that were not shown.
+    needs_cleaning_ = *hidden != 0;
+    return database_->prepare("UPDATE conversations SET deleted_at = -1 WHERE deleted_at < -1")
+        .run();
   });
   if (refused == 0) {
     if (Status shared = share(); done.ok()) done = shared;

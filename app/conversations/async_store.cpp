@@ -12,9 +12,13 @@ bool may_work_later(const Status& failure) {
 }  // namespace
 
 AsyncStore::AsyncStore(std::string path, AsyncOptions options)
-    : path_(std::move(path)), options_(std::move(options)), thread_([this] { run(); }) {}
+    : path_(std::move(path)),
+      options_(std::move(options)),
+      searches_(path_),
+      thread_([this] { run(); }) {}
 
 AsyncStore::~AsyncStore() {
+  searches_.end();
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
@@ -52,6 +56,14 @@ Status AsyncStore::wait_for(const std::function<Status(Store&)>& job) {
   return part.result;
 }
 
+void AsyncStore::search(std::string query, std::chrono::milliseconds after,
+                        std::function<void(Result<std::vector<Hit>>)> done) {
+  searches_.ask(query, after, [this, query, done = std::move(done)](auto hits) {
+    if (!hits) return call([query](Store& store) { return store.search(query); }, done);
+    tell([done, hits = *std::move(hits)] { done(hits); });
+  });
+}
+
 size_t AsyncStore::poll() {
   std::deque<std::function<void()>> due;
   {
@@ -86,6 +98,7 @@ void AsyncStore::open() {
       store_ = Store::open_in_memory(path_, options_.open).value_or(nullptr);
     }
   }
+  searches_.use_file(store_ != nullptr && failure_.ok());
   if (!options_.opened) return;
   tell([this, status = failure_, report] { options_.opened(status, report); });
 }

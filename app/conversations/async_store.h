@@ -15,6 +15,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "conversations/search_thread.h"
 #include "conversations/store.h"
 
 namespace infer::conversations {
@@ -70,6 +71,11 @@ class AsyncStore {
   /// Runs a short job when nothing else is to be done, and waits for it. For threads on which
   /// poll() is not called. Not once the end of the store has begun.
   Status wait_for(const std::function<Status(Store&)>& job);
+
+  /// As Store::search(), beside all that the store does. A search that was asked for before ends,
+  /// and its `done` is not called. `after`: so long it waits for a newer one first.
+  void search(std::string query, std::chrono::milliseconds after,
+              std::function<void(Result<std::vector<Hit>>)> done);
 
   /// Calls the functions of all jobs that are done, in their order. Returns how many.
   size_t poll();
@@ -163,6 +169,7 @@ class AsyncStore {
   Status text_failure_, keep_failure_;  // of the last attempts
   bool ending_ = false;
   std::deque<std::function<void()>> told_;
+  SearchThread searches_;
   std::thread thread_;  // the last member: it uses the others
 };
 

@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "conversations/search.h"
 #include "conversations/sqlite.h"
 #include "conversations/tree.h"
 #include "conversations/types.h"
@@ -148,8 +149,9 @@ class Store {
 
   /// Messages and titles that contain all words of the query, or words that begin with them, the
   /// best first. Words in quotation marks are a phrase. Any text is a query. What is in the trash
-  /// or being written is not found.
-  Result<std::vector<Hit>> search(std::string_view query, int64_t most = 50);
+  /// or being written is not found. Of very many matches the newest are ranked; beginnings of one
+  /// or two letters are looked for in the newest messages alone.
+  Result<std::vector<Hit>> search(std::string_view query, int64_t most = kUsualHits);
 
   // ---- Presets, by name.
 

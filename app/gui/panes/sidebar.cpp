@@ -140,6 +140,7 @@ void Sidebar::draw_menu(const conversations::Conversation& conversation, bool op
 
 void Sidebar::draw_hits() {
   const auto& hits = chat_.hits();
+  if (!chat_.is_found()) return ui::faint("Searching …", "searching");
   if (hits.empty()) return ui::faint("Nothing found.", "nothing");
   for (size_t i = 0; i < hits.size(); ++i) {
     const conversations::Hit& hit = hits[i];

@@ -259,20 +259,23 @@ void ChatState::export_to(const std::string& path, std::vector<Id> conversations
 }
 
 void ChatState::search(std::string query) {
+  constexpr std::chrono::milliseconds kTyping{150};  // another letter most often follows by then
   if (query == query_) return;
   query_ = std::move(query);
-  if (query_.empty()) hits_.clear();
-  search_again();
+  hits_.clear();
+  found_.clear();
+  search_again(kTyping);
 }
 
-void ChatState::search_again() {
+void ChatState::search_again(std::chrono::milliseconds after) {
   if (query_.empty()) return;
-  store_.call([query = query_](Store& store) { return store.search(query); },
-              [this, query = query_](Result<std::vector<conversations::Hit>> hits) {
-                if (query != query_) return;  // a newer one follows
-                if (!hits) return toasts_.fail(hits.error());
-                hits_ = *std::move(hits);
-              });
+  store_.search(query_, after,
+                [this, query = query_](Result<std::vector<conversations::Hit>> hits) {
+                  if (query != query_) return;  // a newer one follows
+                  if (!hits) toasts_.fail(hits.error());
+                  hits_ = std::move(hits).value_or(std::vector<conversations::Hit>());
+                  found_ = query;
+                });
 }
 
 // ---- Settings

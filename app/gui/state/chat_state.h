@@ -4,6 +4,7 @@
 // it comes.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -101,6 +102,8 @@ class ChatState {
   /// Searches texts and titles; an empty query ends the search.
   void search(std::string query);
   bool is_searching() const { return !query_.empty(); }
+  /// Whether hits() are those of the query.
+  bool is_found() const { return found_ == query_; }
   const std::vector<conversations::Hit>& hits() const { return hits_; }
 
   // ---- Settings of the conversation that is shown
@@ -194,7 +197,8 @@ class ChatState {
   using Job = std::function<Result<conversations::Tree>(conversations::Store&)>;
   /// Runs the job, shows the conversation that it returns, then calls `then`.
   void change(Job job, std::function<void()> then = {}, std::function<void()> failed = {});
-  void search_again();
+  /// `after`: so long a newer query is waited for.
+  void search_again(std::chrono::milliseconds after = {});
   void see_import(const Result<conversations::ImportReport>& report);
   void show(conversations::Tree tree);
   void update_shown();
@@ -223,7 +227,7 @@ class ChatState {
   std::vector<conversations::TrashedMessage> trashed_messages_;
   std::vector<conversations::Preset> presets_;
   std::vector<conversations::Hit> hits_;
-  std::string query_, unsaved_;
+  std::string query_, found_, unsaved_;
 
   Id current_ = 0;
   std::optional<conversations::Tree> tree_;

@@ -1,5 +1,8 @@
 #include "conversations/async_store.h"
 
+#include <filesystem>
+#include <system_error>
+
 namespace infer::conversations {
 namespace {
 
@@ -111,6 +114,7 @@ void AsyncStore::run() {
       do_next_job(lock);
     } else if (const bool waits = !texts_.empty() || !again_.empty();
                waits && (ending_ || std::chrono::steady_clock::now() >= save_at_)) {
+      look_after_file(lock);
       save(lock);
       if (ending_) texts_.clear();  // there is no later
       if (may_work_later(text_failure_) && !ending_) continue;
@@ -131,7 +135,27 @@ void AsyncStore::run() {
   store_.reset();
 }
 
+/// Before something is written: it would be lost with a file that was removed.
+void AsyncStore::look_after_file(std::unique_lock<std::mutex>& lock) {
+  if (store_ == nullptr || !failure_.ok()) return;
+  lock.unlock();
+  std::error_code unknown;
+  if (store_->is_moved() && !std::filesystem::exists(path_, unknown) && !unknown) {
+    searches_.use_file(false);  // a connection to the old file
+    Status written = Store::write_anew(store_);
+    if (store_ == nullptr) failure_ = written;
+    searches_.use_file(store_ != nullptr);
+    if (written.ok()) {
+      tell([this] {
+        if (options_.written_anew) options_.written_anew();
+      });
+    }
+  }
+  lock.lock();
+}
+
 void AsyncStore::do_next_job(std::unique_lock<std::mutex>& lock) {
+  look_after_file(lock);
   save(lock);  // the job sees what was appended before
   Job job = std::move(jobs_.front());
   jobs_.pop_front();

@@ -25,6 +25,8 @@ struct AsyncOptions {
   /// Called in poll() once, when the file has been opened or could not be. In the latter case every
   /// call fails with that status, or works in memory.
   std::function<void(const Status&, const OpenReport&)> opened;
+  /// Called in poll() when the file was gone, and all that it had was written anew.
+  std::function<void()> written_anew;
   /// Called in poll() when a text that was appended, or what keep() got, could not be saved. It
   /// stays in memory and is tried again. Further failures are not told until saving has worked
   /// again.
@@ -146,6 +148,7 @@ class AsyncStore {
   void open();
   /// All with the lock held, which they release while they work.
   void do_next_job(std::unique_lock<std::mutex>& lock);
+  void look_after_file(std::unique_lock<std::mutex>& lock);
   void do_next_part(std::unique_lock<std::mutex>& lock);
   void clean(std::unique_lock<std::mutex>& lock);
   void save(std::unique_lock<std::mutex>& lock);

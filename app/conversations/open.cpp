@@ -217,6 +217,40 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& path, OpenReport* 
   }
 }
 
+Status Store::write_anew(std::unique_ptr<Store>& store) {
+  const std::string path = store->path();
+  const std::string part = path + ".anew";
+  std::error_code failed;
+  if (fs::exists(path, failed) || failed) {
+    return cannot(path, "write the conversations anew", "another file is there");
+  }
+  fs::remove(part, failed);
+  if (Status made = make_file(part); !made.ok()) return made;
+  Status written = store->database_->prepare("VACUUM INTO ?1").bind(1, part).run();
+  const OpenOptions options = store->options_;
+  if (!written.ok()) {
+    fs::remove(part, failed);
+    return written;
+  }
+  // Closing removes the log by its name: the new file must not have one yet.
+  store.reset();
+  for (const char* end : {"-wal", "-shm"}) fs::remove(path + end, failed);
+  fs::create_hard_link(part, path, failed);  // takes no other file's place
+  if (failed && !fs::exists(path)) {
+    fs::rename(part, path, failed);  // where there are no links
+  } else {
+    std::error_code ignored;
+    if (!failed) fs::remove(part, ignored);
+  }
+  if (failed) return cannot(path, "write the conversations anew", failed.message());
+  const fs::path folder = fs::path(path).parent_path();
+  platform::sync_folder(folder.empty() ? "." : folder);
+  Result<std::unique_ptr<Store>> opened = open(path, nullptr, options);
+  if (!opened) return opened.error();
+  store = *std::move(opened);
+  return {};
+}
+
 Result<std::unique_ptr<Store>> Store::open_in_memory(const std::string& path, OpenOptions options) {
   for (bool copies = true;; copies = false) {
     Result<std::unique_ptr<Database>> database = Database::open_in_memory(path);

@@ -186,8 +186,25 @@ int64_t Database::last_id() const { return sqlite3_last_insert_rowid(handle_); }
 
 int64_t Database::changes() const { return sqlite3_changes64(handle_); }
 
+bool Database::is_moved() {
+  constexpr std::chrono::seconds kEvery{1};
+  const auto now = std::chrono::steady_clock::now();
+  if (now < ask_moved_at_) return is_moved_;
+  ask_moved_at_ = now + kEvery;
+  int moved = 0;  // and stays so where there is no file
+  sqlite3_file_control(handle_, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+  is_moved_ = moved != 0;
+  return is_moved_;
+}
+
 Status Database::begin(bool is_outer) {
   last_failure_ = SQLITE_OK;
+  if (is_outer && is_moved()) {
+    return {StatusCode::io,
+            fmt::format("{}: the file was moved, removed or replaced by another one while it was "
+                        "open; put it back, or take away the file that is there now",
+                        path_)};
+  }
   if (!is_outer && sqlite3_get_autocommit(handle_) != 0) {
     return {StatusCode::io, fmt::format("{}: an earlier failure has ended the transaction", path_)};
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -93,6 +94,10 @@ class Database {
   void file_is_sound();
 
   Statement prepare(std::string_view sql) { return {*this, sql}; }
+  /// Whether path() names no file or another one than the one that is open. The system is asked at
+  /// most once a second. Then no transaction begins: what is written would be lost.
+  bool is_moved();
+
   /// Several statements without parameters.
   Status execute(const char* sql);
   /// The first column of the first row; 0 if there is none.
@@ -136,6 +141,8 @@ class Database {
   bool in_transaction_ = false;
   int last_failure_ = 0;
   const std::atomic<bool>* stops_ = nullptr;
+  bool is_moved_ = false;
+  std::chrono::steady_clock::time_point ask_moved_at_;
 };
 
 }  // namespace infer::conversations

@@ -185,6 +185,13 @@ class Store {
   Status together(const std::function<Status()>& work);
 
   const std::string& path() const { return database_->path(); }
+  /// Whether the file is not there any more, or another one is: calls that write fail with io. The
+  /// system is asked at most once a second.
+  bool is_moved() { return database_->is_moved(); }
+  /// Of a store whose file is gone: writes all that it has to its path, and opens that in its
+  /// place. Errors: io, also if another file is there; then the store stays as it is. It is null if
+  /// the new file cannot be opened.
+  static Status write_anew(std::unique_ptr<Store>& store);
 
  private:
   Store(std::unique_ptr<Database> database, OpenOptions options,

@@ -82,6 +82,11 @@ App::App(Window& window, AppOptions options)
                       chat_.reopen(last);
                     }
                   },
+              .written_anew =
+                  [this] {
+                    toasts_.tell("The file of the conversations was gone, and was written anew: " +
+                                 options_.store);
+                  },
               .save_failed = [this](const Status& status) { toasts_.fail(status); },
               .wake = [this] { window_.wake(); },
               .in_memory_otherwise = true}),

@@ -25,8 +25,8 @@ TEST_CASE("chat: a message that cannot be stored stays where it was typed") {
   conversations::test::must(other->together([&]() -> Status {  // the file is locked
     f.driver->fill(kMessage, "Do not lose this");
     f.driver->click("chat/middle/composer/send");
-    REQUIRE(f.driver->wait([&] { return f.driver->text(kMessage) == "Do not lose this"; }));
-    CHECK(f.driver->names("toasts/").size() > 0);
+    REQUIRE(f.driver->wait([&] { return f.driver->names("toasts/").size() > 0; }));
+    CHECK(f.driver->text(kMessage) == "Do not lose this");
     return {};
   }));
   CHECK(f.shown().size() == 2);

@@ -1,5 +1,8 @@
 #include "conversations/async_store.h"
 
+#include <filesystem>
+#include <system_error>
+
 namespace infer::conversations {
 namespace {
 
@@ -12,9 +15,13 @@ bool may_work_later(const Status& failure) {
 }  // namespace
 
 AsyncStore::AsyncStore(std::string path, AsyncOptions options)
-    : path_(std::move(path)), options_(std::move(options)), thread_([this] { run(); }) {}
+    : path_(std::move(path)),
+      options_(std::move(options)),
+      searches_(path_),
+      thread_([this] { run(); }) {}
 
 AsyncStore::~AsyncStore() {
+  searches_.end();
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
@@ -41,6 +48,23 @@ void AsyncStore::append(Id message, std::string_view text, std::string_view reas
     waiting.reasoning += reasoning;
   }
   changed_.notify_one();
+}
+
+Status AsyncStore::wait_for(const std::function<Status(Store&)>& job) {
+  Part part{job, {}};
+  std::unique_lock lock(mutex_);
+  parts_.push_back(&part);
+  changed_.notify_one();
+  part_done_.wait(lock, [&] { return part.is_done; });
+  return part.result;
+}
+
+void AsyncStore::search(std::string query, std::chrono::milliseconds after,
+                        std::function<void(Result<std::vector<Hit>>)> done) {
+  searches_.ask(query, after, [this, query, done = std::move(done)](auto hits) {
+    if (!hits) return call([query](Store& store) { return store.search(query); }, done);
+    tell([done, hits = *std::move(hits)] { done(hits); });
+  });
 }
 
 size_t AsyncStore::poll() {
@@ -77,6 +101,7 @@ void AsyncStore::open() {
       store_ = Store::open_in_memory(path_, options_.open).value_or(nullptr);
     }
   }
+  searches_.use_file(store_ != nullptr && failure_.ok());
   if (!options_.opened) return;
   tell([this, status = failure_, report] { options_.opened(status, report); });
 }
@@ -89,12 +114,17 @@ void AsyncStore::run() {
       do_next_job(lock);
     } else if (const bool waits = !texts_.empty() || !again_.empty();
                waits && (ending_ || std::chrono::steady_clock::now() >= save_at_)) {
+      look_after_file(lock);
       save(lock);
       if (ending_) texts_.clear();  // there is no later
       if (may_work_later(text_failure_) && !ending_) continue;
       for (; !again_.empty(); again_.pop_back()) jobs_.push_front(std::move(again_.back()));
+    } else if (!parts_.empty()) {
+      do_next_part(lock);
     } else if (ending_) {
       break;
+    } else if (store_ != nullptr && store_->needs_cleaning()) {
+      clean(lock);
     } else if (!waits) {
       changed_.wait(lock);
     } else {
@@ -105,7 +135,27 @@ void AsyncStore::run() {
   store_.reset();
 }
 
+/// Before something is written: it would be lost with a file that was removed.
+void AsyncStore::look_after_file(std::unique_lock<std::mutex>& lock) {
+  if (store_ == nullptr || !failure_.ok()) return;
+  lock.unlock();
+  std::error_code unknown;
+  if (store_->is_moved() && !std::filesystem::exists(path_, unknown) && !unknown) {
+    searches_.use_file(false);  // a connection to the old file
+    Status written = Store::write_anew(store_);
+    if (store_ == nullptr) failure_ = written;
+    searches_.use_file(store_ != nullptr);
+    if (written.ok()) {
+      tell([this] {
+        if (options_.written_anew) options_.written_anew();
+      });
+    }
+  }
+  lock.lock();
+}
+
 void AsyncStore::do_next_job(std::unique_lock<std::mutex>& lock) {
+  look_after_file(lock);
   save(lock);  // the job sees what was appended before
   Job job = std::move(jobs_.front());
   jobs_.pop_front();
@@ -129,6 +179,24 @@ void AsyncStore::do_next_job(std::unique_lock<std::mutex>& lock) {
   }
   lock.unlock();
   if (outcome.told) tell(std::move(outcome.told));
+  lock.lock();
+}
+
+void AsyncStore::do_next_part(std::unique_lock<std::mutex>& lock) {
+  Part& part = *parts_.front();
+  parts_.pop_front();
+  lock.unlock();
+  Status result = run_job<Status>(part.run, store_.get(), failure_);
+  lock.lock();
+  part.result = std::move(result);
+  part.is_done = true;
+  part_done_.notify_all();
+}
+
+void AsyncStore::clean(std::unique_lock<std::mutex>& lock) {
+  constexpr std::chrono::milliseconds kMost{20};
+  lock.unlock();
+  (void)store_->clean(kMost);
   lock.lock();
 }
 

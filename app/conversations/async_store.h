@@ -15,6 +15,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "conversations/search_thread.h"
 #include "conversations/store.h"
 
 namespace infer::conversations {
@@ -24,6 +25,8 @@ struct AsyncOptions {
   /// Called in poll() once, when the file has been opened or could not be. In the latter case every
   /// call fails with that status, or works in memory.
   std::function<void(const Status&, const OpenReport&)> opened;
+  /// Called in poll() when the file was gone, and all that it had was written anew.
+  std::function<void()> written_anew;
   /// Called in poll() when a text that was appended, or what keep() got, could not be saved. It
   /// stays in memory and is tried again. Further failures are not told until saving has worked
   /// again.
@@ -67,6 +70,15 @@ class AsyncStore {
   /// Adds to the end of an answer, whole characters. What is asked for later with call() sees it.
   void append(Id message, std::string_view text, std::string_view reasoning);
 
+  /// Runs a short job when nothing else is to be done, and waits for it. For threads on which
+  /// poll() is not called. Not once the end of the store has begun.
+  Status wait_for(const std::function<Status(Store&)>& job);
+
+  /// As Store::search(), beside all that the store does. A search that was asked for before ends,
+  /// and its `done` is not called. `after`: so long it waits for a newer one first.
+  void search(std::string query, std::chrono::milliseconds after,
+              std::function<void(Result<std::vector<Hit>>)> done);
+
   /// Calls the functions of all jobs that are done, in their order. Returns how many.
   size_t poll();
 
@@ -83,6 +95,12 @@ class AsyncStore {
   struct Job {
     std::function<Outcome(Store*, const Status&)> run;
     bool is_kept = false;
+  };
+  /// What wait_for() waits for.
+  struct Part {
+    const std::function<Status(Store&)>& run;
+    Status result;
+    bool is_done = false;
   };
   struct Text {
     std::string text, reasoning;
@@ -130,6 +148,9 @@ class AsyncStore {
   void open();
   /// All with the lock held, which they release while they work.
   void do_next_job(std::unique_lock<std::mutex>& lock);
+  void look_after_file(std::unique_lock<std::mutex>& lock);
+  void do_next_part(std::unique_lock<std::mutex>& lock);
+  void clean(std::unique_lock<std::mutex>& lock);
   void save(std::unique_lock<std::mutex>& lock);
   void see_saving(const Status& before, std::unique_lock<std::mutex>& lock);
   /// With the lock held.
@@ -143,12 +164,15 @@ class AsyncStore {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Job> jobs_;
+  std::deque<Part*> parts_;
+  std::condition_variable part_done_;
   Texts texts_;            // appended and not saved
   std::deque<Job> again_;  // kept jobs that have failed
   std::chrono::steady_clock::time_point save_at_;
   Status text_failure_, keep_failure_;  // of the last attempts
   bool ending_ = false;
   std::deque<std::function<void()>> told_;
+  SearchThread searches_;
   std::thread thread_;  // the last member: it uses the others
 };
 

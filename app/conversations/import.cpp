@@ -2,12 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "conversations/export.h"
 #include "conversations/import_formats.h"
@@ -215,40 +210,6 @@ void select_path(ImportedConversation& conversation, Id last) {
 Result<ImportReport> read_conversations(std::istream& in, const std::string& name,
                                         const ImportSink& sink) {
   return Importer(in, name, sink).read();
-}
-
-Result<ImportReport> import_file(Store& store, const std::string& path) {
-  // Opening a pipe would wait for its other end.
-  std::error_code failed;
-  const std::filesystem::file_status kind = std::filesystem::status(path, failed);
-  if (std::filesystem::exists(kind) && !std::filesystem::is_regular_file(kind)) {
-    return tl::unexpected(
-        Status(StatusCode::io, fmt::format("{}: cannot open the file: not a file", path)));
-  }
-  std::ifstream in(path, std::ios::binary);
-  if (!in) {
-    return tl::unexpected(Status(
-        StatusCode::not_found, fmt::format("{}: cannot open the file: {}", path, strerror(errno))));
-  }
-  Result<ImportReport> report;
-  const Status done = store.together([&]() -> Status {
-    const Result<std::vector<Preset>> presets = store.presets();
-    if (!presets) return presets.error();
-    std::set<std::string> names;
-    for (const Preset& preset : *presets) names.insert(preset.name);
-    ImportSink sink;
-    sink.conversation = [&](const ImportedConversation& imported) -> Status {
-      const Result<Id> added = store.add_imported(imported);
-      return added ? Status() : added.error();
-    };
-    sink.preset = [&](const Preset& preset) {
-      return names.insert(preset.name).second ? store.save_preset(preset) : Status();
-    };
-    report = read_conversations(in, path, sink);
-    return report ? Status() : report.error();
-  });
-  if (!done.ok()) return tl::unexpected(done);
-  return report;
 }
 
 }  // namespace infer::conversations

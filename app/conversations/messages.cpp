@@ -70,7 +70,8 @@ void make_valid(std::vector<ToolCall>& calls) {
 constexpr std::string_view kInsert =
     "INSERT INTO messages(conversation, parent, role, state, text, reasoning, tool_calls, "
     "created_at, model, prompt_tokens, generated_tokens, prompt_rate, generate_rate, "
-    "first_token_seconds) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+    "first_token_seconds, id, selected_child) "
+    "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
 
 /// All messages from ?1 down.
 constexpr std::string_view kBelow =
@@ -116,7 +117,10 @@ Result<Message> Store::message(Id id, Id* conversation) {
   return read_message(row);
 }
 
-/// Makes the texts valid and sets the id. `row`: made of kInsert; used again for many messages.
+Statement Store::inserts() { return database_->prepare(kInsert); }
+
+/// Makes the texts valid, and sets the id if it has none. `row`: of inserts(); used again for many
+/// messages.
 Status Store::insert(Statement& row, Id conversation, Message& message) {
   for (std::string* text : {&message.text, &message.reasoning, &message.model}) {
     *text = valid_utf8(*text);
@@ -130,7 +134,9 @@ Status Store::insert(Statement& row, Id conversation, Message& message) {
       .bind(6, message.reasoning)
       .bind(7, tool_calls_text(message.tool_calls))
       .bind(8, message.created_at)
-      .bind(9, message.model);
+      .bind(9, message.model)
+      .bind_or_null(15, message.id)
+      .bind_or_null(16, message.selected_child);
   Status done = bind_statistics(row, 10, message.statistics).run();
   message.id = database_->last_id();
   return done;
@@ -165,7 +171,8 @@ Result<Message> Store::add(Id conversation, const NewMessage& wanted) {
       if (!parent) return parent.error();
       if (home != conversation) return not_found("message", made.parent);
     }
-    Statement row = database_->prepare(kInsert);
+    made.id = 0;  // also if this runs again
+    Statement row = inserts();
     if (Status added = insert(row, conversation, made); !added.ok()) return added;
     return select_child(conversation, made.parent, made.id);
   });
@@ -332,55 +339,6 @@ Result<std::vector<TrashedMessage>> Store::trashed_messages(int64_t most) {
   }
   if (!rows.status().ok()) return tl::unexpected(rows.status());
   return all;
-}
-
-Result<Id> Store::add_imported(const ImportedConversation& imported) {
-  const Conversation& given = imported.conversation;
-  const auto count = static_cast<Id>(imported.messages.size());
-  const auto broken = [&](Id id, const char* what) {
-    return Status(StatusCode::invalid_argument,
-                  fmt::format("{}: imported message {}: {}", path(), id, what));
-  };
-  Id conversation = 0;
-  const Status done = database_->transaction([&]() -> Status {
-    Result<Conversation> made = create(given);
-    if (!made) return made.error();
-    conversation = made->id;
-    Statement row = database_->prepare(kInsert);
-    std::vector<Id> ids = {0};  // in the file, by id in `imported`
-    for (const Message& message : imported.messages) {
-      const auto number = static_cast<Id>(ids.size());
-      if (message.id != number) return broken(message.id, "expected ids 1, 2, 3, …");
-      if (message.parent < 0 || message.parent >= number) {
-        return broken(number, "expected a parent with a smaller id");
-      }
-      Message copy = message;
-      copy.parent = ids[static_cast<size_t>(message.parent)];
-      if (Status added = insert(row, conversation, copy); !added.ok()) return added;
-      ids.push_back(copy.id);
-    }
-    const auto id_of = [&](Id id) {
-      return id > 0 && id <= count ? ids[static_cast<size_t>(id)] : 0;
-    };
-    for (const Message& message : imported.messages) {
-      if (message.selected_child == 0) continue;
-      Status selected =
-          select_child(conversation, id_of(message.id), id_of(message.selected_child));
-      if (!selected.ok()) return selected;
-    }
-    return database_
-        ->prepare(
-            "UPDATE conversations SET created_at = ?2, used_at = ?3, deleted_at = ?4, "
-            "selected_root = ?5 WHERE id = ?1")
-        .bind(1, conversation)
-        .bind(2, given.created_at)
-        .bind(3, given.used_at)
-        .bind_or_null(4, given.deleted_at)
-        .bind_or_null(5, id_of(given.selected_root))
-        .run();
-  });
-  if (!done.ok()) return tl::unexpected(done);
-  return conversation;
 }
 
 }  // namespace infer::conversations

@@ -159,8 +159,12 @@ Status Store::end_interrupted() {
   Statement rows = database_->prepare(
       "SELECT id FROM messages WHERE state = 'writing' UNION SELECT message FROM pieces");
   while (rows.step()) left.push_back(rows.integer(0));
-  if (!rows.status().ok() || left.empty()) return rows.status();
-  // While another process has the file open, the answers may be its own.
+  if (!rows.status().ok()) return rows.status();
+  const Result<int64_t> hidden =
+      database_->integer("SELECT EXISTS(SELECT 1 FROM conversations WHERE deleted_at < 0)");
+  if (!hidden) return hidden.error();
+  if (left.empty() && *hidden == 0) return {};
+  // While another process has the file open, the answers and imports may be its own.
   const int refused = lock_ == nullptr ? ENOLCK : lock_->try_lock();
   const auto share = [&] { return share_lock(*lock_, database_->path(), options_.busy_ms); };
   if (refused == EWOULDBLOCK) return share();
@@ -172,7 +176,10 @@ Status Store::end_interrupted() {
       if (done.ok()) done = stop.bind(1, id).run();
       if (!done.ok()) return done;
     }
-    return {};
+    // So do the imports that were not shown.
+    needs_cleaning_ = *hidden != 0;
+    return database_->prepare("UPDATE conversations SET deleted_at = -1 WHERE deleted_at < -1")
+        .run();
   });
   if (refused == 0) {
     if (Status shared = share(); done.ok()) done = shared;
@@ -208,6 +215,40 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& path, OpenReport* 
     std::error_code ignored_failure;
     fs::remove(doubt_of(path), ignored_failure);
   }
+}
+
+Status Store::write_anew(std::unique_ptr<Store>& store) {
+  const std::string path = store->path();
+  const std::string part = path + ".anew";
+  std::error_code failed;
+  if (fs::exists(path, failed) || failed) {
+    return cannot(path, "write the conversations anew", "another file is there");
+  }
+  fs::remove(part, failed);
+  if (Status made = make_file(part); !made.ok()) return made;
+  Status written = store->database_->prepare("VACUUM INTO ?1").bind(1, part).run();
+  const OpenOptions options = store->options_;
+  if (!written.ok()) {
+    fs::remove(part, failed);
+    return written;
+  }
+  // Closing removes the log by its name: the new file must not have one yet.
+  store.reset();
+  for (const char* end : {"-wal", "-shm"}) fs::remove(path + end, failed);
+  fs::create_hard_link(part, path, failed);  // takes no other file's place
+  if (failed && !fs::exists(path)) {
+    fs::rename(part, path, failed);  // where there are no links
+  } else {
+    std::error_code ignored;
+    if (!failed) fs::remove(part, ignored);
+  }
+  if (failed) return cannot(path, "write the conversations anew", failed.message());
+  const fs::path folder = fs::path(path).parent_path();
+  platform::sync_folder(folder.empty() ? "." : folder);
+  Result<std::unique_ptr<Store>> opened = open(path, nullptr, options);
+  if (!opened) return opened.error();
+  store = *std::move(opened);
+  return {};
 }
 
 Result<std::unique_ptr<Store>> Store::open_in_memory(const std::string& path, OpenOptions options) {

@@ -105,6 +105,31 @@ Result<std::unique_ptr<Database>> Database::open_in_memory(const std::string& pa
   return database;
 }
 
+Result<std::unique_ptr<Database>> Database::open_reader(const std::string& path, int busy_ms) {
+  std::unique_ptr<Database> database(new Database(path));
+  const Status opened = database->open_handle(path.c_str(), SQLITE_OPEN_READONLY);
+  if (!opened.ok()) return tl::unexpected(opened);
+  sqlite3_busy_timeout(database->handle_, busy_ms);
+  Statement mode = database->prepare("PRAGMA journal_mode");
+  const bool has_wal = mode.step() && mode.text(0) == "wal";
+  if (!mode.status().ok()) return tl::unexpected(mode.status());
+  if (!has_wal) return tl::unexpected(Status(StatusCode::unsupported, path + ": there is no WAL"));
+  return database;
+}
+
+void Database::stop_if(const std::atomic<bool>* stops) {
+  constexpr int kInstructions = 1000;
+  stops_ = stops;
+  const auto ask = [](void* self) {
+    return static_cast<const Database*>(self)->stops_->load() ? 1 : 0;
+  };
+  if (stops != nullptr) {
+    sqlite3_progress_handler(handle_, kInstructions, ask, this);
+  } else {
+    sqlite3_progress_handler(handle_, 0, nullptr, nullptr);
+  }
+}
+
 Status Database::open_handle(const char* name, int flags) {
   const int code =
       sqlite3_open_v2(name, &handle_, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nullptr);
@@ -161,8 +186,25 @@ int64_t Database::last_id() const { return sqlite3_last_insert_rowid(handle_); }
 
 int64_t Database::changes() const { return sqlite3_changes64(handle_); }
 
+bool Database::is_moved() {
+  constexpr std::chrono::seconds kEvery{1};
+  const auto now = std::chrono::steady_clock::now();
+  if (now < ask_moved_at_) return is_moved_;
+  ask_moved_at_ = now + kEvery;
+  int moved = 0;  // and stays so where there is no file
+  sqlite3_file_control(handle_, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+  is_moved_ = moved != 0;
+  return is_moved_;
+}
+
 Status Database::begin(bool is_outer) {
   last_failure_ = SQLITE_OK;
+  if (is_outer && is_moved()) {
+    return {StatusCode::io,
+            fmt::format("{}: the file was moved, removed or replaced by another one while it was "
+                        "open; put it back, or take away the file that is there now",
+                        path_)};
+  }
   if (!is_outer && sqlite3_get_autocommit(handle_) != 0) {
     return {StatusCode::io, fmt::format("{}: an earlier failure has ended the transaction", path_)};
   }

@@ -2,6 +2,8 @@
 // the file.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -72,6 +74,9 @@ class Database {
   static Result<std::unique_ptr<Database>> open(const std::string& path, int busy_ms);
   /// An empty one in memory. Messages name `path`.
   static Result<std::unique_ptr<Database>> open_in_memory(const std::string& path);
+  /// One that only reads, beside the connection that writes. Errors: unsupported where the file has
+  /// no WAL: reading would keep others from writing.
+  static Result<std::unique_ptr<Database>> open_reader(const std::string& path, int busy_ms);
 
   /// How a file is read that cannot be opened for writing.
   enum class ReadBy {
@@ -89,6 +94,10 @@ class Database {
   void file_is_sound();
 
   Statement prepare(std::string_view sql) { return {*this, sql}; }
+  /// Whether path() names no file or another one than the one that is open. The system is asked at
+  /// most once a second. Then no transaction begins: what is written would be lost.
+  bool is_moved();
+
   /// Several statements without parameters.
   Status execute(const char* sql);
   /// The first column of the first row; 0 if there is none.
@@ -109,6 +118,11 @@ class Database {
     return done;
   }
 
+  /// Statements end with an error of code cancelled as soon as this is true. It outlives the
+  /// connection; null: they do not.
+  void stop_if(const std::atomic<bool>* stops);
+  const std::atomic<bool>* stops_if() const { return stops_; }
+
   /// Says why the last call failed.
   Status failure(int code);
   /// Whether the last failure was a damaged search index.
@@ -126,6 +140,9 @@ class Database {
   sqlite3* handle_ = nullptr;
   bool in_transaction_ = false;
   int last_failure_ = 0;
+  const std::atomic<bool>* stops_ = nullptr;
+  bool is_moved_ = false;
+  std::chrono::steady_clock::time_point ask_moved_at_;
 };
 
 }  // namespace infer::conversations

@@ -146,10 +146,10 @@ Result<std::vector<Conversation>> Store::list(int64_t most, int64_t skip) {
 }
 
 Result<std::vector<Conversation>> Store::trash() {
-  return read_conversations(database_->prepare(
-      fmt::format("SELECT {} FROM conversations WHERE deleted_at IS NOT NULL AND id > 0 "
-                  "ORDER BY deleted_at DESC, id DESC",
-                  kColumns)));
+  return read_conversations(
+      database_->prepare(fmt::format("SELECT {} FROM conversations WHERE deleted_at > 0 AND id > 0 "
+                                     "ORDER BY deleted_at DESC, id DESC",
+                                     kColumns)));
 }
 
 Result<Conversation> Store::conversation(Id id) {
@@ -230,7 +230,9 @@ Result<int64_t> Store::empty_trash(Time before) {
   int64_t conversations = 0;
   const Status done = write([&] {
     Status deleted =
-        database_->prepare("DELETE FROM conversations WHERE deleted_at < ?1").bind(1, before).run();
+        database_->prepare("DELETE FROM conversations WHERE deleted_at > 0 AND deleted_at < ?1")
+            .bind(1, before)
+            .run();
     conversations = database_->changes();
     if (!deleted.ok()) return deleted;
     return database_->prepare("DELETE FROM messages WHERE deleted_at < ?1").bind(1, before).run();

@@ -12,12 +12,15 @@
 // Texts are UTF-8. Bytes that are not become U+FFFD.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "conversations/search.h"
 #include "conversations/sqlite.h"
 #include "conversations/tree.h"
 #include "conversations/types.h"
@@ -70,6 +73,14 @@ struct ImportedConversation {
   Conversation conversation;  ///< without an id; selected_root is an id of `messages`
   /// Ids are 1, 2, 3, …; parents come first.
   std::vector<Message> messages;
+};
+
+/// How far a part of an import has come: in conversations and in messages of the next one.
+struct ImportPlace {
+  size_t conversation = 0;
+  size_t message = 0;
+  Id id = 0;      ///< of the conversation in the store; 0: it is not there yet
+  Id before = 0;  ///< the id in the store is that in the file and this
 };
 
 /// One thread at a time. See AsyncStore for a face that never waits.
@@ -138,8 +149,9 @@ class Store {
 
   /// Messages and titles that contain all words of the query, or words that begin with them, the
   /// best first. Words in quotation marks are a phrase. Any text is a query. What is in the trash
-  /// or being written is not found.
-  Result<std::vector<Hit>> search(std::string_view query, int64_t most = 50);
+  /// or being written is not found. Of very many matches the newest are ranked; beginnings of one
+  /// or two letters are looked for in the newest messages alone.
+  Result<std::vector<Hit>> search(std::string_view query, int64_t most = kUsualHits);
 
   // ---- Presets, by name.
 
@@ -152,16 +164,40 @@ class Store {
 
   /// Adds a conversation as it is. Errors: invalid_argument if its messages are no tree.
   Result<Id> add_imported(const ImportedConversation& imported);
+
+  // An import in parts. Nothing of it is seen until show_import(). If that does not come, also
+  // because the process ends, what was added is deleted later.
+
+  /// Marks the conversations of one import. No two have the same mark.
+  Time begin_import();
+  /// Adds conversations from `place` on, which moves, for about `most`, and at least one message.
+  /// Errors: as add_imported().
+  Status import_part(Time mark, std::span<const ImportedConversation> conversations,
+                     ImportPlace& place, std::chrono::milliseconds most);
+  /// Shows all `conversations` of the import, and adds presets whose names are free.
+  Status show_import(Time mark, int64_t conversations, const std::vector<Preset>& presets);
+  Status abandon_import(Time mark);
+  /// Whether something is left of imports that were abandoned.
+  bool needs_cleaning() const { return needs_cleaning_; }
+  /// Deletes that, for about `most`. After a failure only the next opening tries again.
+  Status clean(std::chrono::milliseconds most);
   /// Runs `work`, whose calls to the store are kept together or not at all.
   Status together(const std::function<Status()>& work);
 
   const std::string& path() const { return database_->path(); }
+  /// Whether the file is not there any more, or another one is: calls that write fail with io. The
+  /// system is asked at most once a second.
+  bool is_moved() { return database_->is_moved(); }
+  /// Of a store whose file is gone: writes all that it has to its path, and opens that in its
+  /// place. Errors: io, also if another file is there; then the store stays as it is. It is null if
+  /// the new file cannot be opened.
+  static Status write_anew(std::unique_ptr<Store>& store);
 
  private:
   Store(std::unique_ptr<Database> database, OpenOptions options,
         std::unique_ptr<platform::OpenFile> lock);
   Status prepare();
-  /// Answers that no process is writing any more become stopped ones.
+  /// Answers that no process is writing any more become stopped ones, and imports are abandoned.
   Status end_interrupted();
   /// A transaction. If the search index turns out damaged, it is built again, and `work` runs
   /// again.
@@ -172,7 +208,10 @@ class Store {
   /// Ok if the last statement changed a row.
   Status require_change(Status done, const char* what, Id id);
   Result<Message> message(Id id, Id* conversation);
+  Statement inserts();
   Status insert(Statement& row, Id conversation, Message& message);
+  Status insert_imported(Time mark, const ImportedConversation& imported, ImportPlace& place);
+  Status clean_until(std::chrono::steady_clock::time_point end);
   Status select_child(Id conversation, Id parent, Id child);
   Status touch(Id conversation);
   Status merge_pieces(Id message);
@@ -182,6 +221,7 @@ class Store {
   std::unique_ptr<Database> database_;
   OpenOptions options_;
   Time last_time_ = 0;
+  bool needs_cleaning_ = false;
 };
 
 }  // namespace infer::conversations

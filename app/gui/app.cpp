@@ -82,6 +82,11 @@ App::App(Window& window, AppOptions options)
                       chat_.reopen(last);
                     }
                   },
+              .written_anew =
+                  [this] {
+                    toasts_.tell("The file of the conversations was gone, and was written anew: " +
+                                 options_.store);
+                  },
               .save_failed = [this](const Status& status) { toasts_.fail(status); },
               .wake = [this] { window_.wake(); },
               .in_memory_otherwise = true}),
@@ -254,12 +259,15 @@ bool App::tells_of_loss() {
   const double now = ImGui::GetTime();
   const bool draft = chat_pane_.has_draft();
   const bool unsaved = !chat_.waits_for_disk().ok();
-  if ((!draft && !unsaved && !jobs_.is_running()) || now < quit_until_) return false;
+  const bool imports = chat_.importing().has_value();
+  if ((!draft && !unsaved && !imports && !jobs_.is_running()) || now < quit_until_) return false;
   quit_until_ = now + Toasts::kSeconds;
   if (window_.is_hidden()) window_.raise();
   toasts_.tell(std::string(unsaved ? "An answer is not saved yet."
                            : draft ? "A message is not sent yet."
-                                   : "A tool is still running.") +
+                           : imports
+                               ? "Conversations are still being imported: nothing of that is kept."
+                               : "A tool is still running.") +
                " Ctrl+Q again quits, or closing the window again.");
   window_.redraw_within(0);
   return true;
@@ -331,6 +339,8 @@ void App::draw() {
   draw_toasts(toasts_, chat ? chat_pane_.options_width() : 0,
               chat ? chat_pane_.composer_height() : 0);
   if (const double next = toasts_.next_end(); next > 0) window_.redraw_within(next);
+  constexpr double kProgressSeconds = 0.2;
+  if (chat_.importing()) window_.redraw_within(kProgressSeconds);
   if (page_ == Page::chat && !chat_pane_.is_settled()) window_.redraw_within(0);
   if (const double wait = fonts_.seconds_until_due(ImGui::GetTime()); std::isfinite(wait)) {
     window_.redraw_within(wait);

@@ -1,5 +1,6 @@
 // What a person has typed or chosen is not lost, whatever happens next.
 #include <GLFW/glfw3.h>
+#include <imgui/imgui.h>
 
 #include <filesystem>
 #include <fstream>
@@ -25,8 +26,8 @@ TEST_CASE("chat: a message that cannot be stored stays where it was typed") {
   conversations::test::must(other->together([&]() -> Status {  // the file is locked
     f.driver->fill(kMessage, "Do not lose this");
     f.driver->click("chat/middle/composer/send");
-    REQUIRE(f.driver->wait([&] { return f.driver->text(kMessage) == "Do not lose this"; }));
-    CHECK(f.driver->names("toasts/").size() > 0);
+    REQUIRE(f.driver->wait([&] { return f.driver->names("toasts/").size() > 0; }));
+    CHECK(f.driver->text(kMessage) == "Do not lose this");
     return {};
   }));
   CHECK(f.shown().size() == 2);
@@ -63,6 +64,23 @@ TEST_CASE("chat: an answer that ends on a full disk stays in sight and is saved 
   CHECK(f.shown().back().message->state != conversations::State::writing);
   CHECK(f.shown().back().message->statistics.generated_tokens > 0);
   CHECK_FALSE(f.driver->shows(waits));
+}
+
+TEST_CASE("chat: a file of conversations that is removed is written anew, and that is told") {
+  NEEDS_WINDOW();
+  Fixture f;
+  f.wait_for_model();
+  f.ask("Hello!");
+  for (const char* end : {"", "-wal", "-shm", ".lock"})
+    std::filesystem::remove(f.options.store + end);
+  const double asked_again = ImGui::GetTime() + 1.1;  // the system is asked once a second
+  REQUIRE(f.driver->wait([&] { return ImGui::GetTime() > asked_again; }));
+  f.ask("And now?");
+  CHECK(f.driver->reads("was gone, and was written anew"));
+  CHECK(f.shown().size() == 4);
+  f.restart();
+  REQUIRE(f.driver->wait([&] { return f.shown().size() == 4; }));
+  CHECK(f.shown()[2].text() == "And now?");
 }
 
 TEST_CASE(

@@ -31,8 +31,16 @@ bool Composer::has_draft() const {
          std::ranges::any_of(drafts_, [](const auto& draft) { return !draft.second.empty(); });
 }
 
+/// What was sent leaves the field when it is stored. What was typed after it stays.
+void Composer::let_go_of_stored() {
+  const std::string stored = chat_.take_stored();
+  std::string& sent = sent_to_ == of_ ? draft_ : drafts_[sent_to_];
+  if (!stored.empty() && sent.starts_with(stored)) sent.erase(0, stored.size());
+}
+
 /// A draft stays with its conversation. One for a new conversation goes with it into the list.
 void Composer::follow_conversation() {
+  let_go_of_stored();
   const Id begun = chat_.take_begun();
   if (of_ == 0 && begun != 0 && begun == chat_.current()) of_ = begun;
   if (of_ != chat_.current()) {
@@ -98,7 +106,8 @@ void Composer::draw() {
   const ui::Disabled disabled(empty || !chat_.can_send());
   if (ui::button("send", "Send", ui::Tone::primary, width) ||
       (submitted && !empty && chat_.can_send())) {
-    chat_.send(std::exchange(draft_, {}));
+    sent_to_ = of_;
+    chat_.send(draft_);
     focus_ = true;
   }
 }

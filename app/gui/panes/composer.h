@@ -30,12 +30,14 @@ class Composer {
  private:
   void draw_full_context();
   void follow_conversation();
+  void let_go_of_stored();
 
   ChatState& chat_;
   ImagePreviews& previews_;
   Id of_ = 0;  ///< the conversation that the draft is for
   std::string draft_;
   std::map<Id, std::string> drafts_;  ///< for others
+  Id sent_to_ = 0;                    ///< where the draft was sent that is not stored yet
   std::string counted_;               ///< the draft that was counted last
   std::vector<std::string> images_;   ///< that it names
   int64_t counted_revision_ = -1;

@@ -5,6 +5,7 @@
 
 #include "gui/format.h"
 #include "gui/keys.h"
+#include "gui/state/model_state.h"
 #include "gui/text/sanitise.h"
 #include "gui/theme.h"
 #include "gui/ui/ui.h"
@@ -44,6 +45,7 @@ void Sidebar::draw() {
     query_.clear();
     chat_.search({});
   }
+  draw_import();
   const float trash = trash_size() == 0 ? 0 : ImGui::GetFrameHeightWithSpacing();
   if (ui::Area area("list", 0, trash > 0 ? -trash : 0); area) {
     if (chat_.is_searching()) {
@@ -54,6 +56,17 @@ void Sidebar::draw() {
   }
   draw_trash();
   draw_rename();
+}
+
+void Sidebar::draw_import() {
+  const auto import = chat_.importing();
+  if (!import) return;
+  const ui::Scope scope("import");
+  std::string label = "Importing " + one_line(short_name(import->path), kNameBytes);
+  if (import->waiting > 0) label += " and " + std::to_string(import->waiting) + " more";
+  ui::cut(label, ImGui::GetContentRegionAvail().x, "title");
+  ui::progress("progress", import->share, percent_text(import->share));
+  if (ui::button("cancel", "Cancel", ui::Tone::danger)) chat_.cancel_import();
 }
 
 void Sidebar::draw_list() {
@@ -129,6 +142,7 @@ void Sidebar::draw_menu(const conversations::Conversation& conversation, bool op
 
 void Sidebar::draw_hits() {
   const auto& hits = chat_.hits();
+  if (!chat_.is_found()) return ui::faint("Searching …", "searching");
   if (hits.empty()) return ui::faint("Nothing found.", "nothing");
   for (size_t i = 0; i < hits.size(); ++i) {
     const conversations::Hit& hit = hits[i];

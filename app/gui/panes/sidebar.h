@@ -21,6 +21,7 @@ class Sidebar {
 
  private:
   void draw_list();
+  void draw_import();
   void draw_hits();
   void draw_trash();
   void draw_trashed_messages();

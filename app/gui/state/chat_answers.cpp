@@ -53,8 +53,8 @@ bool ChatState::is_answering(Id conversation) const {
   return live != live_.end() && !live->second.ended;
 }
 
-void ChatState::answer_after(Id conversation, Job job, bool continues,
-                             std::function<void()> failed) {
+void ChatState::answer_after(Id conversation, Job job, bool continues, std::function<void()> failed,
+                             std::function<void()> stored) {
   if (!can_answer(conversation)) {
     if (failed) failed();
     return;
@@ -64,22 +64,23 @@ void ChatState::answer_after(Id conversation, Job job, bool continues,
   const bool shows = conversation == current_;
   if (shows) full_.reset();
   const int64_t number = shows ? ++navigation_ : -1;
-  store_.call(std::move(job),
-              [this, number, continues, failed = std::move(failed)](Result<Tree> tree) {
-                sending_ = false;
-                if (!tree) {
-                  toasts_.fail(tree.error());
-                  if (failed) failed();
-                  return;
-                }
-                generate(*tree, continues);
-                if (number == navigation_) {
-                  if (current_ == 0) begun_ = tree->conversation().id;
-                  show(*std::move(tree));
-                  target_ = Target{};
-                }
-                refresh();
-              });
+  store_.call(std::move(job), [this, number, continues, failed = std::move(failed),
+                               stored = std::move(stored)](Result<Tree> tree) {
+    sending_ = false;
+    if (!tree) {
+      toasts_.fail(tree.error());
+      if (failed) failed();
+      return;
+    }
+    if (stored) stored();
+    generate(*tree, continues);
+    if (number == navigation_) {
+      if (current_ == 0) begun_ = tree->conversation().id;
+      show(*std::move(tree));
+      target_ = Target{};
+    }
+    refresh();
+  });
 }
 
 /// Generates into the last message that is shown.
@@ -130,7 +131,7 @@ void ChatState::send(std::string text) {
       return add_answer(store, conversation, asked->id, model);
     });
   };
-  answer_after(current_, job, false, [this, text] { returned_ = text; });
+  answer_after(current_, job, false, {}, [this, text] { stored_ = text; });
 }
 
 void ChatState::edit(Id message, std::string text) {

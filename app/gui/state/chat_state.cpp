@@ -5,7 +5,6 @@
 
 #include "conversations/export.h"
 #include "conversations/export_file.h"
-#include "conversations/import.h"
 #include "gui/state/chat_messages.h"
 
 namespace infer::gui {
@@ -21,7 +20,10 @@ tl::unexpected<Status> gone(const std::string& what) {
 }  // namespace
 
 ChatState::ChatState(conversations::AsyncStore& store, EngineHost& engine, Toasts& toasts)
-    : store_(store), engine_(engine), toasts_(toasts) {}
+    : store_(store),
+      engine_(engine),
+      toasts_(toasts),
+      imports_(store, [this](const auto& report) { see_import(report); }) {}
 
 // ---- Conversations
 
@@ -228,16 +230,16 @@ void ChatState::empty_trash() {
               });
 }
 
-void ChatState::import(const std::string& path) {
-  store_.call([path](Store& store) { return conversations::import_file(store, path); },
-              [this, path](const Result<conversations::ImportReport>& report) {
-                if (!report) return toasts_.fail(report.error());
-                refresh();
-                const bool one = report->conversations == 1;
-                toasts_.tell(std::to_string(report->conversations) +
-                             (one ? " conversation of " : " conversations of ") + report->format +
-                             (one ? " was imported." : " were imported."));
-              });
+void ChatState::see_import(const Result<conversations::ImportReport>& report) {
+  if (!report && report.error().code() == StatusCode::cancelled) {
+    return toasts_.tell("The import was cancelled: nothing of it is kept.");
+  }
+  if (!report) return toasts_.fail(report.error());
+  refresh();
+  const bool one = report->conversations == 1;
+  toasts_.tell(std::to_string(report->conversations) +
+               (one ? " conversation of " : " conversations of ") + report->format +
+               (one ? " was imported." : " were imported."));
 }
 
 void ChatState::export_to(const std::string& path, std::vector<Id> conversations,
@@ -258,20 +260,23 @@ void ChatState::export_to(const std::string& path, std::vector<Id> conversations
 }
 
 void ChatState::search(std::string query) {
+  constexpr std::chrono::milliseconds kTyping{150};  // another letter most often follows by then
   if (query == query_) return;
   query_ = std::move(query);
-  if (query_.empty()) hits_.clear();
-  search_again();
+  hits_.clear();
+  found_.clear();
+  search_again(kTyping);
 }
 
-void ChatState::search_again() {
+void ChatState::search_again(std::chrono::milliseconds after) {
   if (query_.empty()) return;
-  store_.call([query = query_](Store& store) { return store.search(query); },
-              [this, query = query_](Result<std::vector<conversations::Hit>> hits) {
-                if (query != query_) return;  // a newer one follows
-                if (!hits) return toasts_.fail(hits.error());
-                hits_ = *std::move(hits);
-              });
+  store_.search(query_, after,
+                [this, query = query_](Result<std::vector<conversations::Hit>> hits) {
+                  if (query != query_) return;  // a newer one follows
+                  if (!hits) toasts_.fail(hits.error());
+                  hits_ = std::move(hits).value_or(std::vector<conversations::Hit>());
+                  found_ = query;
+                });
 }
 
 // ---- Settings

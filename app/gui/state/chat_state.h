@@ -4,6 +4,7 @@
 // it comes.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "conversations/async_store.h"
+#include "conversations/import_queue.h"
 #include "gui/host/engine_host.h"
 #include "gui/state/chat_settings.h"
 #include "gui/state/toasts.h"
@@ -87,8 +89,14 @@ class ChatState {
   /// Brings back a message that was deleted with all after it, and shows it.
   void restore_message(Id conversation, Id message);
   void empty_trash();
-  /// Adds the conversations of a file: the project's own, ChatGPT's or LM Studio's.
-  void import(const std::string& path);
+  /// Adds the conversations of a file: the project's own, ChatGPT's or LM Studio's. Beside all
+  /// else.
+  void import(const std::string& path) { imports_.add(path); }
+  /// Nothing: no file is being imported.
+  std::optional<conversations::ImportQueue::Progress> importing() const {
+    return imports_.progress();
+  }
+  void cancel_import() { imports_.cancel(); }
   /// Writes conversations to a file: as Markdown if its name ends in ".md" (one conversation), else
   /// as JSON. No ids: all. `done`: gets the result; without it a failure is told here.
   void export_to(const std::string& path, std::vector<Id> conversations,
@@ -96,6 +104,8 @@ class ChatState {
   /// Searches texts and titles; an empty query ends the search.
   void search(std::string query);
   bool is_searching() const { return !query_.empty(); }
+  /// Whether hits() are those of the query.
+  bool is_found() const { return found_ == query_; }
   const std::vector<conversations::Hit>& hits() const { return hits_; }
 
   // ---- Settings of the conversation that is shown
@@ -138,6 +148,8 @@ class ChatState {
   bool filled_context(Id message) const { return filled_.contains(message); }
 
   void send(std::string text);
+  /// A text that was sent and is stored now; empty: there is none. Told once.
+  std::string take_stored() { return std::exchange(stored_, {}); }
   /// A text that could not be stored and is given back; empty: there is none.
   std::string take_returned() { return std::exchange(returned_, {}); }
   /// The conversation that the new one has become with its first message; 0: none. Told once.
@@ -188,15 +200,17 @@ class ChatState {
   using Job = std::function<Result<conversations::Tree>(conversations::Store&)>;
   /// Runs the job, shows the conversation that it returns, then calls `then`.
   void change(Job job, std::function<void()> then = {}, std::function<void()> failed = {});
-  void search_again();
+  /// `after`: so long a newer query is waited for.
+  void search_again(std::chrono::milliseconds after = {});
+  void see_import(const Result<conversations::ImportReport>& report);
   void show(conversations::Tree tree);
   void update_shown();
   void generate(const conversations::Tree& tree, bool continues);
   bool can_answer(Id conversation) const;
   /// Runs the job, which adds an answer or takes one up again, and generates into it.
-  /// `failed`: called if the job cannot be done.
+  /// `failed`: called if the job cannot be done. `stored`: called if it is.
   void answer_after(Id conversation, Job job, bool continues = false,
-                    std::function<void()> failed = {});
+                    std::function<void()> failed = {}, std::function<void()> stored = {});
   /// Calls `then` after the answer that is being written to a message, or is it, which is stopped.
   void after_answer_to(Id message, std::function<void()> then);
   void trash_message(Id conversation, Id message);
@@ -218,7 +232,7 @@ class ChatState {
   std::vector<conversations::TrashedMessage> trashed_messages_;
   std::vector<conversations::Preset> presets_;
   std::vector<conversations::Hit> hits_;
-  std::string query_, unsaved_;
+  std::string query_, found_, unsaved_;
 
   Id current_ = 0;
   std::optional<conversations::Tree> tree_;
@@ -237,12 +251,13 @@ class ChatState {
   int64_t draft_tokens_ = 0, context_used_ = 0, context_ = 0;
   std::string new_system_prompt_;  ///< of new conversations
   ChatSettings new_settings_;
-  std::string returned_;
+  std::string returned_, stored_;
   Id begun_ = 0;
   int64_t navigation_ = 0;  ///< grows when the user goes somewhere else
   int64_t dropped_ = 0;     ///< messages that the model did not see, of the conversation shown
   bool sending_ = false;    ///< an answer is about to be generated
   std::optional<Target> target_;
+  conversations::ImportQueue imports_;  // the last member: it ends first
 };
 
 }  // namespace infer::gui

@@ -11,7 +11,7 @@ namespace {
 /// Numbers of a buffer: it is trimmed about as often as it could have been filled with the best.
 int64_t room_of(int64_t count) { return 2 * count + 2 * kSelectThreads; }
 
-/// Parts of each list of a result with up to so many rows: blocks enough for all multiprocessors.
+/// Parts of each list of a result: blocks enough for all multiprocessors.
 int64_t parts_of(const TensorDesc& y, const Tuning& tuning) {
   return gpu::select_parts(y, kSelectParts, tuning.split_rows);
 }

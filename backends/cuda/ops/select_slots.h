@@ -3,8 +3,8 @@
 // Where whole blocks of slots are chosen, each has one key, at its last slot; where heads choose
 // for themselves (select_slots_by_head), it has that of its slots which scores highest.
 //
-// Steps of few rows have a block for each part of a row's keys; then a second kernel takes the best
-// of all parts. No cut changes what is chosen.
+// If there are not rows enough for all multiprocessors, a row has a block for each part of its
+// keys; then a second kernel takes the best of all parts. No cut changes what is chosen.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The slots that rows attend to: ops/select_slots.comp. Steps of few rows have a workgroup for each
-// part of a row's pages; no cut changes what is chosen.
+// The slots that rows attend to: ops/select_slots.comp. If there are not rows enough for all of a
+// GPU, a row has a workgroup for each part of its keys; no cut changes what is chosen.
 #include "backends/gpu/split_rows.h"
 #include "backends/vulkan/cache.h"
 #include "backends/vulkan/op.h"

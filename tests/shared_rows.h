@@ -30,6 +30,7 @@ inline const SelectSetup kSelectSetups[] = {
     {"blocks", 4, 32, {0, 64, 4}, DType::q8_0, 2500},
     {"blocks by number", 5, 64, {0, 96, 2, true}, DType::bf16, 1300},
     {"by head", 3, 32, {0, 60, 3, false, true}, DType::f16, 1400, false},
+    {"more parts than are merged at once, equal scores", 1, 16, {0, 700}, DType::f16, 9000},
 };
 
 /// Checks that lists do not depend on how many parts they are made of, also those of a step of more

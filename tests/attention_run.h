@@ -28,6 +28,7 @@ struct AttentionSetup {
   /// Pairs of a rope of queries and keys before: 0: none.
   int64_t pairs = 0;
   op::Rope::Style style = op::Rope::Style::interleaved;
+  float last_factor = 1.0f;  ///< of the values of each sequence's last token
 };
 
 /// A row of a step.
@@ -61,6 +62,13 @@ class AttentionRun {
     };
     data_ = {make(setup.kv.k_dim, setup.heads, 1), make(setup.kv.k_dim, setup.kv.heads, 2),
              make(setup.kv.v_dim, setup.kv.heads, 3)};
+    std::vector<float>& values = data_[setup.kv.v_in_k ? 1 : 2];
+    const auto sequence = static_cast<int64_t>(values.size()) / sequences;
+    for (int64_t end = sequence; end <= sequence * sequences; end += sequence) {
+      for (int64_t i = end - sequence / setup.tokens; i < end; ++i) {
+        values[static_cast<size_t>(i)] *= setup.last_factor;
+      }
+    }
   }
 
   /// Results of all rows, [sequence][slot][head][v_dim].

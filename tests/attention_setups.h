@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "tests/attention_run.h"
@@ -62,6 +63,27 @@ inline std::vector<AttentionSetup> prompt_setups() {
       setup("256, window", 2, {1, 256, 256, 40}, DType::q4_0, 100),
       setup("256, values in keys", 1, {1, 256, 256, 0, true}, DType::bf16, 70),
   };
+}
+
+/// Checks that values beyond float16, and infinite ones, change no bit of the rows before their
+/// token. run(setup): results of all rows.
+template <typename Run>
+void check_overflow(AttentionSetup setup, const Run& run) {
+  const std::vector<float> plain = run(setup);
+  const auto width = setup.kv.v_dim * setup.heads;
+  for (const float factor : {1e6f, std::numeric_limits<float>::infinity()}) {
+    CAPTURE(factor);
+    setup.last_factor = factor;
+    const std::vector<float> found = run(setup);
+    REQUIRE(found.size() == plain.size());
+    for (int64_t row = 0; row * width < static_cast<int64_t>(plain.size()); ++row) {
+      if (row % setup.tokens == setup.tokens - 1) continue;
+      CAPTURE(row);
+      CHECK(std::memcmp(&found[static_cast<size_t>(row * width)],
+                        &plain[static_cast<size_t>(row * width)],
+                        static_cast<size_t>(width) * sizeof(float)) == 0);
+    }
+  }
 }
 
 inline bool equal(const std::vector<float>& a, const std::vector<float>& b) {

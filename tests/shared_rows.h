@@ -30,9 +30,11 @@ inline const SelectSetup kSelectSetups[] = {
     {"blocks", 4, 32, {0, 64, 4}, DType::q8_0, 2500},
     {"blocks by number", 5, 64, {0, 96, 2, true}, DType::bf16, 1300},
     {"by head", 3, 32, {0, 60, 3, false, true}, DType::f16, 1400, false},
+    {"more parts than are merged at once, equal scores", 1, 16, {0, 700}, DType::f16, 9000},
 };
 
-/// Checks that lists do not depend on how many parts they are made of.
+/// Checks that lists do not depend on how many parts they are made of, also those of a step of more
+/// rows than attention splits.
 inline void check_lists(const OpenSplit& open) {
   for (const SelectSetup& setup : kSelectSetups) {
     CAPTURE(setup.name);
@@ -59,6 +61,9 @@ inline void check_lists(const OpenSplit& open) {
     };
     check_parts<int32_t>(whole, parts,
                          {setup.params.most() + 1, setup.tokens / 2, setup.tokens - 3}, build);
+    constexpr int32_t kMany = 40;
+    const int32_t slot = setup.tokens - kMany;
+    CHECK((parts.run<int32_t>(slot, kMany, build) == whole.run<int32_t>(slot, kMany, build)));
   }
 }
 

@@ -60,7 +60,7 @@ BLOCKS = [
     (r"tile_\w+", 512, 1),
     (r"attention_(chosen_)?\d+_\d+", 128, 3),
     (r"select_slots(_by_head)?", 128, 4),
-    (r"select_slots_merge", 512, 2),
+    (r"select_slots_merge", 1024, 1),
     (r"pooled_attention", 128, 3),
     (r"scan_(by_channel_)?(64|128)", 256, 2),
     (r"scan_by_element_16", 256, 4),

@@ -21,12 +21,16 @@ inline int64_t split_rows(const TensorDesc& y, int64_t chunks, int64_t most) {
   return std::min({y.shape[2], most, std::max(kFew, kMostBytes / chunk_bytes(y, chunks))});
 }
 
-/// Parts of the keys that each list of SelectSlots' result y is made of: 1 if there are more than
-/// `split` rows. `most`: of a single list. More lists have fewer, since they fill a GPU together.
+/// Parts of the keys that each list of SelectSlots' result y is made of; if `split` is 0, one.
+/// `most`: of a single list. More lists have fewer, since they fill a GPU together. A step of up to
+/// `split` rows may have far fewer than y has; the lists of a larger one have 2 · `most` parts
+/// together, also for the memory that these take.
 inline int64_t select_parts(const TensorDesc& y, int64_t most, int64_t split) {
   constexpr int64_t kLeast = 32;
-  if (y.shape[2] > split) return 1;
-  return std::max(most / std::max<int64_t>(y.shape[1] * y.shape[2], 1), kLeast);
+  const int64_t lists = std::max<int64_t>(y.shape[1] * y.shape[2], 1);
+  if (split == 0) return 1;
+  if (y.shape[2] > split) return std::clamp<int64_t>(2 * most / lists, 1, most);
+  return std::max(most / lists, kLeast);
 }
 
 }  // namespace infer::gpu

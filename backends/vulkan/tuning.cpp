@@ -45,6 +45,9 @@ Tuning Tuning::of(const PhysicalDevice& device) {
   constexpr uint32_t kProductLanes = 512;  // with more a lane would have few registers
   tuning.parts = std::clamp(std::min(lanes, kProductLanes) / device.subgroup, 1u, tuning.parts);
   tuning.row_lanes = std::min(tuning.row_lanes, lanes);
+  constexpr uint32_t kMostMergeLanes = 1024;
+  constexpr uint32_t kSubgroups = 32;  // of a workgroup; devices that were met can have these
+  tuning.merge_lanes = std::min({kMostMergeLanes, lanes, device.subgroup * kSubgroups});
   tuning.tile = device.limits.maxComputeSharedMemorySize >= kTileShared;
   const auto suits = [&](const MatrixTile& tile) { return tile.suits(device); };
   const auto* const found = std::ranges::find_if(kMatrixTiles, suits);

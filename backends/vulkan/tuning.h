@@ -38,6 +38,7 @@ struct Tuning {
   int64_t groups = 65535;        ///< most workgroups of a product
   int64_t normed_groups = 1024;  ///< the same, if each workgroup normalises the activations first
   uint32_t row_lanes = 256;      ///< invocations that share a row of a norm
+  uint32_t merge_lanes = 256;    ///< invocations that merge lists of chosen slots
   /// In steps of at most this many rows, several workgroups share the keys of a row. More rows have
   /// workgroups enough without.
   int64_t split_rows = 32;

@@ -134,6 +134,16 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("attention of prompts: values beyond float16 change no row before them") {
+  for (const AttentionSetup& prompt : test::prompt_setups()) {
+    if (prompt.kv.k_dim > 128 || prompt.from > 0) continue;
+    CAPTURE(prompt.name);
+    test::check_overflow(prompt, [](const AttentionSetup& setup) {
+      return run_on(setup, 16, in_turn(setup, kSequences, 200));
+    });
+  }
+}
+
 TEST_CASE("attention: rows of both roles in a step are as in steps of their own") {
   for (AttentionSetup setup : test::prompt_setups()) {
     if (setup.kv.k_dim != 32 && setup.kv.k_dim != 128) continue;

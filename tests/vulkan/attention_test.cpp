@@ -164,6 +164,23 @@ TEST_CASE("attention of prompts: queries that stay in registers") {
   }
 }
 
+TEST_CASE("attention: values beyond float16 change no row before them") {
+  if (!present()) return;
+  for (const DType type : {DType::f16, DType::bf16}) {
+    const AttentionSetup prompt{"", 4, {2, 32, 32}, type, 90, 0, 0, Roles::prompt};
+    for (const Shaders& shaders : kShaders) {
+      CAPTURE(shaders.name);
+      test::check_overflow(prompt, [&](const AttentionSetup& setup) {
+        return run_on(setup, with(shaders)).results(in_turn(setup, kSequences, 190));
+      });
+    }
+    if (!has_matrices()) continue;
+    test::check_overflow(prompt, [](const AttentionSetup& setup) {
+      return by_matrices(setup, 16).results(in_turn(setup, kTwo, 200));
+    });
+  }
+}
+
 TEST_CASE("attention: rows of both roles in a step are as in steps of their own") {
   if (!has_matrices()) return;
   for (AttentionSetup setup : test::prompt_setups()) {

@@ -21,7 +21,9 @@
 //                                        wait, and ends with a barrier. `last`: the last token that
 //                                        a row of the run sees
 //   copy_values(to, head, page, token, end), take_values(at, end)
-//                                        the same; tokens from `end` of the piece on become zeros
+//                                        the same; tokens from `end` of the piece on become zeros,
+//                                        and all values finite: what a query does not see has a
+//                                        weight of 0, and 0 times an infinity would be something
 //   across()                             keys are [element][token], not [token][element]
 //   value_elements()                     of a head: the others of its tile are padding
 //   kBiases, position(row), slope(head)  scores have biases by distance
@@ -70,16 +72,21 @@ INFER_DEVICE void copy_matrix(const SharedPtr<uint32_t>& to, uint64_t from, uint
   });
 }
 
+/// Each word that this thread has copied of a matrix of 16 bits an element becomes use(word).
+template <uint32_t kRows, uint32_t kElements, uint32_t kStride, typename Use>
+INFER_DEVICE void for_own_words(const SharedPtr<uint32_t>& at, const Use& use) {
+  for_own_pieces<kRows, kElements>([&](uint32_t row, uint32_t piece) {
+    const uint32_t i = row * kStride + piece * 4;
+    const uint4 v = load_shared<uint4>(at, i);
+    store_shared<uint4>(at, i, uint4{use(v.x), use(v.y), use(v.z), use(v.w)});
+  });
+}
+
 /// Bfloat16 that this thread has copied become float16.
 template <uint32_t kRows, uint32_t kElements, uint32_t kStride>
 INFER_DEVICE void brains_to_halves(const SharedPtr<uint32_t>& at) {
-  for_own_pieces<kRows, kElements>([&](uint32_t row, uint32_t piece) {
-    const auto both = [](uint32_t word) {
-      return packed_halves(limited(float_of(word << 16)), limited(float_of(word & 0xffff0000u)));
-    };
-    const uint32_t i = row * kStride + piece * 4;
-    const uint4 v = load_shared<uint4>(at, i);
-    store_shared<uint4>(at, i, uint4{both(v.x), both(v.y), both(v.z), both(v.w)});
+  for_own_words<kRows, kElements, kStride>(at, [](uint32_t word) {
+    return packed_halves(limited(float_of(word << 16)), limited(float_of(word & 0xffff0000u)));
   });
 }
 

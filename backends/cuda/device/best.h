@@ -27,17 +27,19 @@ INFER_DEVICE uint32_t bin_of(SharedPtr<uint32_t> bins, uint32_t& wanted) {
 }
 
 /// The `wanted`-th largest of numbers that differ, or one that as many are not below: digit by
-/// digit. each(use): calls use(number) for those of the thread. No block has fewer numbers.
+/// digit. each(use): calls use(number) for those of the thread, and for zeros. No block has fewer
+/// other numbers.
 template <uint32_t kThreads, typename Each>
 INFER_DEVICE uint64_t least_of_best(uint32_t wanted, const Each& each) {
   INFER_SHARED(uint32_t, bins, kBins);
   uint64_t upper = 0;
   for (uint32_t digit = 0; digit < 8; ++digit) {
     const uint32_t shift = 56 - 8 * digit;
+    const uint64_t found = digit == 0 ? 0 : ~uint64_t{0} << (shift + 8);  // bits of `upper`
     for (uint32_t i = thread(); i < kBins; i += kThreads) bins[i] = 0;
     sync_block();
     each([&](uint64_t number) {
-      const bool among = digit == 0 || number >> (shift + 8) == upper >> (shift + 8);
+      const bool among = ((number ^ upper) & found) == 0;
       if (among) atomic_add(bins, static_cast<uint32_t>(number >> shift) % kBins, 1);
     });
     sync_block();

@@ -51,15 +51,23 @@ INFER_DEVICE uint32_t fused_halves(uint32_t a, uint32_t b, uint32_t c) {
   asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(sums) : "r"(a), "r"(b), "r"(c));
   return sums;
 }
-/// packed_halves() of what is limited to −most … most, which is a float16.
-INFER_DEVICE uint32_t limited_halves(float low, float high, float most) {
-#if __CUDA_ARCH__ >= 900
+/// Two float16 limited to −most … most, which is a float16; a NaN becomes −most.
+INFER_DEVICE uint32_t limited_pair(uint32_t pair, float most) {
+#if __CUDA_ARCH__ >= 800
   uint32_t limited;
   asm("{ .reg .b32 m; max.f16x2 m, %1, %2; min.f16x2 %0, m, %3; }"
       : "=r"(limited)
-      : "r"(packed_halves(low, high)), "r"(packed_halves(-most, -most)),
-        "r"(packed_halves(most, most)));
+      : "r"(pair), "r"(packed_halves(-most, -most)), "r"(packed_halves(most, most)));
   return limited;
+#else
+  return packed_halves(fminf(fmaxf(half_of(pair), -most), most),
+                       fminf(fmaxf(half_of(pair >> 16), -most), most));
+#endif
+}
+/// packed_halves() of what is limited to −most … most, which is a float16.
+INFER_DEVICE uint32_t limited_halves(float low, float high, float most) {
+#if __CUDA_ARCH__ >= 900
+  return limited_pair(packed_halves(low, high), most);
 #else
   return packed_halves(fminf(fmaxf(low, -most), most), fminf(fmaxf(high, -most), most));
 #endif

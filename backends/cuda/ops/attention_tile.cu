@@ -177,7 +177,14 @@ struct CacheSource {
     }
   }
   INFER_DEVICE void take_values(const SharedPtr<uint32_t>& at, uint32_t end) const {
-    if (p.v_type == kCacheBf16) brains_to_halves<Tile::kTokens, kValue, Tile::kValueRow>(at);
+    if (p.v_type == kCacheBf16) {
+      for_own_words<Tile::kTokens, kValue, Tile::kValueRow>(at, [](uint32_t word) {
+        return limited_halves(float_of(word << 16), float_of(word & 0xffff0000u), kMostHalf);
+      });
+    } else if (p.v_type == kCacheF16) {
+      for_own_words<Tile::kTokens, kValue, Tile::kValueRow>(
+          at, [](uint32_t word) { return limited_pair(word, kMostHalf); });
+    }
     sync_block();
     if constexpr (kValue % 32 == 0) {
       if (has_blocks(p.v_type)) {

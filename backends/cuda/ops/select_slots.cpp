@@ -1,5 +1,7 @@
 #include "backends/cuda/ops/select_slots.h"
 
+#include <utility>
+
 #include "backends/cuda/cache.h"
 #include "backends/cuda/op.h"
 #include "backends/gpu/split_rows.h"
@@ -11,9 +13,14 @@ namespace {
 /// Numbers of a buffer: it is trimmed about as often as it could have been filled with the best.
 int64_t room_of(int64_t count) { return 2 * count + 2 * kSelectThreads; }
 
-/// Parts of each list of a result with up to so many rows: blocks enough for all multiprocessors.
+/// Parts of each list of a result: blocks enough for all multiprocessors.
 int64_t parts_of(const TensorDesc& y, const Tuning& tuning) {
   return gpu::select_parts(y, kSelectParts, tuning.split_rows);
+}
+
+/// Of lists of so many parts, which have room for so many numbers each.
+int64_t buffers_bytes(const TensorDesc& y, int64_t parts, int64_t room) {
+  return y.shape[1] * y.shape[2] * parts * (1 + room) * int64_t{sizeof(uint64_t)};
 }
 
 void record(const NodeCall& call) {
@@ -57,16 +64,40 @@ void record(const NodeCall& call) {
                        {parts, y.dim(2), y.dim(1)}, kSelectThreads,
                        queries * round_up<int64_t>(dim, 4) * int64_t{sizeof(float)});
   if (parts == 1) return;
-  call.recorder.barrier();
-  call.recorder.launch("select_slots_merge", params, {y.dim(2), y.dim(1)}, kSelectMergeThreads);
+  SelectMergeParams merge{};
+  merge.select = params;
+  merge.from = params.buffers;
+  merge.room = params.room;
+  merge.parts = params.parts;
+  merge.joined = 1;
+  const auto launch = [&] {
+    call.recorder.barrier();
+    call.recorder.launch("select_slots_merge", merge, {y.dim(2), y.dim(1), merge.groups},
+                         kSelectMergeThreads);
+  };
+  const int64_t groups = div_ceil<int64_t>(parts, kSelectTogether);
+  if (groups > 1) {
+    merge.groups = static_cast<uint32_t>(groups);
+    merge.to = merge.from +
+               static_cast<uint64_t>(buffers_bytes(y.value->desc, parts, room_of(params.count)));
+    launch();
+    merge.from = std::exchange(merge.to, 0);
+    merge.room = params.count;
+    merge.parts = merge.groups;
+    merge.joined = kSelectTogether;
+  }
+  merge.groups = 1;
+  launch();
 }
 
-/// The buffers.
+/// The buffers of parts, and of groups of them.
 int64_t scratch(const NodeView& node, const Tuning& tuning, Roles) {
   const auto& p = std::get<op::SelectSlots>(node.node.params);
   const TensorDesc& y = node.graph.value(node.node.outputs[0]).desc;
-  return y.shape[1] * y.shape[2] * parts_of(y, tuning) * (1 + room_of(p.best())) *
-         int64_t{sizeof(uint64_t)};
+  const int64_t parts = parts_of(y, tuning);
+  const int64_t groups = div_ceil<int64_t>(parts, kSelectTogether);
+  return buffers_bytes(y, parts, room_of(p.best())) +
+         (groups > 1 ? buffers_bytes(y, groups, p.best()) : 0);
 }
 
 }  // namespace

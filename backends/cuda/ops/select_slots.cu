@@ -2,13 +2,13 @@
 
 #include "backends/cuda/device/best.h"
 #include "backends/cuda/device/cache_rows.h"
+#include "backends/cuda/device/prefix.h"
 #include "backends/cuda/device/ranked.h"
 #include "backends/cuda/device/reduce.h"
 #include "backends/cuda/device/step.h"
 
 namespace infer::cuda {
 
-constexpr uint32_t kMergeWarps = kSelectMergeThreads / 32;
 constexpr uint32_t kKeysTogether = 4;  // of a thread
 constexpr uint32_t kHeadsTogether = kSelectHeads / 2;
 static_assert(kSelectThreads * kKeysTogether == 2 * kSelectKeys);
@@ -52,8 +52,8 @@ INFER_DEVICE void multiply(const SelectSlotsParams& p, const KeysAt& keys, Share
   }
 }
 
-/// Brings `heads` queries of a row, from `first` on, to shared memory: zeros behind the last one and
-/// behind the elements of each.
+/// Brings `heads` queries of a row, from `first` on, to shared memory: zeros behind the last one
+/// and behind the elements of each.
 INFER_DEVICE void bring_queries(const SelectSlotsParams& p, uint32_t row, uint32_t first,
                                 uint32_t heads, SharedPtr<float> queries, uint32_t stride) {
   const Global<const float> q(p.q);
@@ -66,8 +66,8 @@ INFER_DEVICE void bring_queries(const SelectSlotsParams& p, uint32_t row, uint32
   }
 }
 
-/// Adds the slots whose keys are in tiles [begin, end) of a row, which has `count` keys. The score of
-/// a key is the sum over runs of kHeadsTogether heads: every second run, and the others.
+/// Adds the slots whose keys are in tiles [begin, end) of a row, which has `count` keys. The score
+/// of a key is the sum over runs of kHeadsTogether heads: every second run, and the others.
 INFER_DEVICE void add_tiles(const SelectSlotsParams& p, uint32_t row, uint32_t count,
                             uint32_t begin, uint32_t end, Best& best) {
   INFER_SHARED(float, halves, 2 * kSelectKeys);
@@ -260,67 +260,90 @@ INFER_DEVICE void select(const SelectSlotsParams& p) {
 INFER_KERNEL(select_slots, SelectSlotsParams, kSelectThreads, 4) { select<false>(p); }
 INFER_KERNEL(select_slots_by_head, SelectSlotsParams, kSelectThreads, 4) { select<true>(p); }
 
-/// Calls use(number, whether there is one, i) for the numbers of a part, all lanes of a warp together.
-template <typename Use>
-INFER_DEVICE void each_of_part(uint64_t buffer, uint32_t size, const Use& use) {
-  const Global<const uint64_t> numbers(buffer);
-#pragma unroll 4
-  for (uint32_t first = 0; first < size; first += 32) {
-    const uint32_t i = first + lane();
-    use(i < size ? numbers[1 + i] : uint64_t{0});
+/// Numbers that follow one another, of which a warp goes through [begin, end).
+struct Stretch {
+  uint64_t at;
+  uint32_t begin, end;
+
+  /// Calls use(number) for each, all lanes of a warp together; 0: the lane has none. So many loads
+  /// of a lane are under way at once.
+  template <typename Use>
+  INFER_DEVICE void each(const Use& use) const {
+    constexpr uint32_t kLoads = 8;
+    const Global<const uint64_t> all(at);
+    for (uint32_t first = begin; first < end; first += kLoads * 32) {
+      uint64_t numbers[kLoads];
+#pragma unroll
+      for (uint32_t j = 0; j < kLoads; ++j) {
+        const uint32_t i = first + j * 32 + lane();
+        numbers[j] = all[i < end ? i : end - 1];
+      }
+#pragma unroll
+      for (uint32_t j = 0; j < kLoads; ++j) {
+        use(first + j * 32 + lane() < end ? numbers[j] : uint64_t{0});
+      }
+    }
   }
+};
+
+/// Calls put(i, number) for the `count` largest numbers of all warps' stretches, in their order;
+/// for all, if there are no more. Returns how many.
+template <typename Put>
+INFER_DEVICE uint32_t put_best(const Stretch& own, uint32_t count, const Put& put) {
+  const uint32_t all = sum_before(lane() == 0 ? own.end - own.begin : 0).all;
+  uint64_t least = 1;
+  if (all > count) {
+    least = least_of_best<kSelectMergeThreads>(count, [&](const auto& use) { own.each(use); });
+  }
+  uint32_t chosen = 0;
+  own.each([&](uint64_t number) { chosen += bits_set(ballot(number >= least)); });
+  const SumBefore before = sum_before(lane() == 0 ? chosen : 0);
+  uint32_t to = shuffle(before.before, 0);
+  own.each([&](uint64_t number) {
+    const bool taken = number >= least;
+    const uint32_t votes = ballot(taken);
+    if (taken) put(to + bits_set(votes & ((1u << lane()) - 1)), number);
+    to += bits_set(votes);
+  });
+  return before.all;
 }
 
-INFER_KERNEL(select_slots_merge, SelectSlotsParams, kSelectMergeThreads, 1) {
-  if (block_x() >= step_rows(p.step, gpu::kTokenRows)) return;
-  const List list(p, block_x(), block_y());
-  if (list.seen(p) <= list.most) return;
-  const uint32_t parts = (list.runs + list.runs_of_part(p) - 1) / list.runs_of_part(p);
-  // Of each part: how many numbers it has, and how many of them are chosen; of those, how many come
-  // before.
-  INFER_SHARED(uint32_t, sizes, kSelectParts);
-  INFER_SHARED(uint32_t, before, kSelectParts);
-  for (uint32_t part = thread(); part < parts; part += kSelectMergeThreads) {
-    sizes[part] = static_cast<uint32_t>(Global<const uint64_t>(list.buffer(p, part))[0]);
+INFER_KERNEL(select_slots_merge, SelectMergeParams, kSelectMergeThreads, 1) {
+  const SelectSlotsParams& select = p.select;
+  if (block_x() >= step_rows(select.step, gpu::kTokenRows)) return;
+  const List list(select, block_x(), block_y());
+  if (list.seen(select) <= list.most) return;
+  const uint32_t runs = list.runs_of_part(select) * p.joined;
+  const uint32_t given = (list.runs + runs - 1) / runs;
+  const uint32_t first = block_z() * kSelectTogether;
+  if (first >= given) return;
+  const uint32_t parts = given - first < kSelectTogether ? given - first : kSelectTogether;
+  // Each part has as many warps; those behind have nothing.
+  const uint32_t warps = kSelectMergeThreads / 32 / parts;
+  const uint64_t lists = uint64_t{list.row} * select.lists + list.list;
+  Stretch own{0, 0, 0};
+  if (warp() < warps * parts) {
+    const uint64_t at = p.from + (lists * p.parts + first + warp() / warps) * (1 + p.room) * 8;
+    const auto size = static_cast<uint32_t>(Global<const uint64_t>(at)[0]);
+    const uint32_t of_warp = (size + warps - 1) / warps;
+    const uint32_t begin = warp() % warps * of_warp;
+    own = {at + 8, begin < size ? begin : size, begin + of_warp < size ? begin + of_warp : size};
   }
-  sync_block();
-  const auto each = [&](const auto& use) {
-    for (uint32_t part = warp(); part < parts; part += kMergeWarps) {
-      each_of_part(list.buffer(p, part), sizes[part], [&](uint64_t number) {
-        if (number != 0) use(number);
-      });
+  if (p.to != 0) {
+    const Global<uint64_t> to(p.to + (lists * p.groups + block_z()) * (1 + select.count) * 8);
+    const uint32_t chosen =
+        put_best(own, select.count, [&](uint32_t i, uint64_t number) { to[1 + i] = number; });
+    if (thread() == 0) to[0] = chosen;
+    return;
+  }
+  const uint32_t of_block = list.of_block(select);
+  const Global<int32_t> y(list.y);
+  put_best(own, select.count, [&](uint32_t i, uint64_t number) {
+    for (uint32_t e = 0; e < of_block; ++e) {
+      y[i * of_block + e] = list.element(select, place_of_ranked(number), e);
     }
-  };
-  const uint64_t least = least_of_best<kSelectMergeThreads>(p.count, each);
-  for (uint32_t part = warp(); part < parts; part += kMergeWarps) {
-    uint32_t chosen = 0;
-    each_of_part(list.buffer(p, part), sizes[part],
-                 [&](uint64_t number) { chosen += bits_set(ballot(number >= least)); });
-    if (lane() == 0) before[part] = chosen;
-  }
-  sync_block();
-  if (thread() == 0) {
-    uint32_t all = 0;
-    for (uint32_t part = 0; part < parts; ++part) {
-      const uint32_t chosen = before[part];
-      before[part] = all;
-      all += chosen;
-    }
-  }
-  sync_block();
-  const uint32_t of_block = list.of_block(p);
-  for (uint32_t part = warp(); part < parts; part += kMergeWarps) {
-    uint32_t to = before[part];
-    each_of_part(list.buffer(p, part), sizes[part], [&](uint64_t number) {
-      for (uint32_t votes = ballot(number >= least); votes != 0; votes &= votes - 1, ++to) {
-        const uint32_t end = shuffle(place_of_ranked(number), bits_set((votes & (0u - votes)) - 1));
-        for (uint32_t i = lane(); i < of_block; i += 32) {
-          Global<int32_t>(list.y)[to * of_block + i] = list.element(p, end, i);
-        }
-      }
-    });
-  }
-  list.write_rest<kSelectMergeThreads>(p, p.count);
+  });
+  list.write_rest<kSelectMergeThreads>(select, select.count);
 }
 
 }  // namespace infer::cuda

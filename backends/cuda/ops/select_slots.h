@@ -3,8 +3,9 @@
 // Where whole blocks of slots are chosen, each has one key, at its last slot; where heads choose
 // for themselves (select_slots_by_head), it has that of its slots which scores highest.
 //
-// Steps of few rows have a block for each part of a row's keys; then a second kernel takes the best
-// of all parts. No cut changes what is chosen.
+// If there are not rows enough for all multiprocessors, a row has a block for each part of its
+// keys; then a second kernel takes the best of all parts: of many first those of each
+// kSelectTogether, then of these. No cut changes what is chosen.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +15,15 @@
 namespace infer::cuda {
 
 inline constexpr int kSelectThreads = 128;
-inline constexpr int kSelectMergeThreads = 512;
+inline constexpr int kSelectMergeThreads = 1024;
 inline constexpr uint32_t kSelectKeys = 256;  ///< of a tile
 inline constexpr uint32_t kSelectHeads = 16;  ///< whose queries a block has at once
 /// Parts of a row, at most: each has a tile of keys if a row sees 64 Ki of them.
 inline constexpr uint32_t kSelectParts = 256;
+inline constexpr uint32_t kSelectTogether = 16;  ///< parts that a block merges
 
 /// select_slots, select_slots_by_head: grid: parts of a row, rows, lists of a row. Dynamic shared
-/// memory: f32 [dim, padded to a multiple of 4, kSelectHeads], by head of one. select_slots_merge:
-/// grid: rows, lists.
+/// memory: f32 [dim, padded to a multiple of 4, kSelectHeads], by head of one.
 struct SelectSlotsParams {
   uint64_t step, q;
   uint64_t weights;  ///< 0: all are 1
@@ -46,5 +47,16 @@ struct SelectSlotsParams {
   uint32_t by_head;          ///< 1: heads choose for themselves
 };
 static_assert(sizeof(SelectSlotsParams) == 144);
+
+/// select_slots_merge: grid: rows, lists, groups of kSelectTogether parts.
+struct SelectMergeParams {
+  SelectSlotsParams select;
+  uint64_t from;  ///< u64 [1 + room, parts, lists, rows], as SelectSlotsParams::buffers
+  uint64_t to;    ///< likewise [1 + count, groups, lists, rows]; 0: `select.y` gets the lists
+  uint32_t room, parts;  ///< of `from`
+  uint32_t joined;       ///< parts of select_slots that a part is made of
+  uint32_t groups;
+};
+static_assert(sizeof(SelectMergeParams) == 176);
 
 }  // namespace infer::cuda

@@ -43,12 +43,13 @@ uint64_t least_of_best() {
   uint wanted = kCount;
   for (uint digit = 0; digit < 8; ++digit) {
     const uint shift = 56 - 8 * digit;
+    const uint64_t found = digit == 0 ? 0 : ~uint64_t(0) << (shift + 8);  // bits of `upper`
     sync_best();
     for (uint i = lane; i < kBins; i += kLanes) bins[i] = 0;
     barrier();
     for (uint i = lane; i < best_size; i += kLanes) {
       const uint64_t number = best.v[1 + i];
-      const bool among = digit == 0 || number >> (shift + 8) == upper >> (shift + 8);
+      const bool among = ((number ^ upper) & found) == 0;
       if (among) atomicAdd(bins[uint(number >> shift) % kBins], 1);
     }
     barrier();

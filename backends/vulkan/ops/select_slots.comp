@@ -9,6 +9,7 @@
 const uint kLanes = 64;  // lists.glsl: kKeyLanes
 layout(local_size_x = kLanes) in;
 #include "backends/vulkan/glsl/constants.glsl"
+#define WORKGROUP_SIZE(id, field, value)
 #include "backends/vulkan/ops/select_slots.def"
 #include "backends/vulkan/glsl/best.glsl"
 

@@ -1,8 +1,11 @@
-// The slots that rows attend to: ops/select_slots.comp. Steps of few rows have a workgroup for each
-// part of a row's pages; no cut changes what is chosen.
+// The slots that rows attend to: ops/select_slots.comp. If there are not rows enough for all of a
+// GPU, a row has a workgroup for each part of its keys; no cut changes what is chosen.
+#include <utility>
+
 #include "backends/gpu/split_rows.h"
 #include "backends/vulkan/cache.h"
 #include "backends/vulkan/op.h"
+#include "engine/core/checked.h"
 
 namespace infer::vulkan {
 namespace {
@@ -18,17 +21,22 @@ struct Push {
 
 /// ops/select_slots_merge.comp
 struct MergePush {
-  VkDeviceAddress step, slots, y, parts;
+  VkDeviceAddress step, slots, y, from, to;
   uint32_t y_stride;
+  uint32_t room, parts, joined;
 };
 
 constexpr int64_t kMostParts = 256;
+constexpr int64_t kMerged = 16;  ///< parts that a workgroup merges
 constexpr int64_t kLanes = 64;
 
 /// Numbers of a buffer: it is trimmed about as often as it could have been filled with the best.
 /// `count`: of blocks.
 int64_t room_of(int64_t count) { return 2 * count + 2 * kLanes; }
-int64_t buffer_bytes(int64_t count) { return (1 + room_of(count)) * int64_t{sizeof(uint64_t)}; }
+/// Of lists of so many parts, which have room for so many numbers each.
+int64_t buffers_bytes(const TensorDesc& y, int64_t parts, int64_t room) {
+  return y.shape[1] * y.shape[2] * parts * (1 + room) * int64_t{sizeof(uint64_t)};
+}
 int64_t parts_of(const TensorDesc& y, const Tuning& tuning) {
   return gpu::select_parts(y, kMostParts, tuning.split_rows);
 }
@@ -57,7 +65,9 @@ void record(const NodeCall& call) {
       .tokens = static_cast<uint32_t>(at.tokens),
       .numbers = p.numbers ? 1u : 0u,
       .by_head = p.by_head ? 1u : 0u,
-      .dim = q.size(0)};
+      .dim = q.size(0),
+      .merged = static_cast<uint32_t>(kMerged),
+      .merge_lanes = call.tuning.merge_lanes};
   call.recorder.dispatch("select_slots", constants,
                          Push{.step = call.step,
                               .q = q.address,
@@ -75,21 +85,38 @@ void record(const NodeCall& call) {
                               .k_row = static_cast<uint32_t>(at.k_row)},
                          {parts, rows, lists}, Parts::along_y);
   if (parts == 1) return;
+  MergePush merge{.step = call.step,
+                  .slots = slots.address,
+                  .y = y.address,
+                  .from = call.scratch,
+                  .to = 0,
+                  .y_stride = y.stride(2),
+                  .room = constants.room,
+                  .parts = constants.parts,
+                  .joined = 1};
+  const int64_t groups = div_ceil(parts, kMerged);
+  if (groups > 1) {
+    merge.to =
+        merge.from + static_cast<VkDeviceSize>(buffers_bytes(y.value->desc, parts, room_of(count)));
+    call.recorder.barrier();
+    call.recorder.dispatch("select_slots_merge", constants, merge, {rows, lists, groups});
+    merge.from = std::exchange(merge.to, 0);
+    merge.room = constants.count;
+    merge.parts = static_cast<uint32_t>(groups);
+    merge.joined = constants.merged;
+  }
   call.recorder.barrier();
-  call.recorder.dispatch("select_slots_merge", constants,
-                         MergePush{.step = call.step,
-                                   .slots = slots.address,
-                                   .y = y.address,
-                                   .parts = call.scratch,
-                                   .y_stride = y.stride(2)},
-                         {rows, lists, 1});
+  call.recorder.dispatch("select_slots_merge", constants, merge, {rows, lists, 1});
 }
 
-/// The buffers.
+/// The buffers of parts, and of groups of them.
 int64_t scratch(const NodeView& node, const Tuning& tuning, Roles) {
   const auto& p = std::get<op::SelectSlots>(node.node.params);
   const TensorDesc& y = node.graph.value(node.node.outputs[0]).desc;
-  return y.shape[1] * y.shape[2] * parts_of(y, tuning) * buffer_bytes(p.best());
+  const int64_t parts = parts_of(y, tuning);
+  const int64_t groups = div_ceil(parts, kMerged);
+  return buffers_bytes(y, parts, room_of(p.best())) +
+         (groups > 1 ? buffers_bytes(y, groups, p.best()) : 0);
 }
 
 }  // namespace

@@ -416,6 +416,12 @@ inline uint32_t fused_halves(uint32_t a, uint32_t b, uint32_t c) {
   };
   return sum(a, b, c) | static_cast<uint32_t>(sum(a >> 16, b >> 16, c >> 16)) << 16;
 }
+inline uint32_t limited_pair(uint32_t pair, float most) {
+  const auto limited = [&](uint32_t bits) {
+    return std::fmin(std::fmax(half_of(bits & 0xffffu), -most), most);
+  };
+  return packed_halves(limited(pair), limited(pair >> 16));
+}
 inline uint32_t limited_halves(float low, float high, float most) {
   const auto limited = [&](float x) { return std::fmin(std::fmax(x, -most), most); };
   return packed_halves(limited(low), limited(high));

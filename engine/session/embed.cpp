@@ -213,9 +213,9 @@ class PairMaker {
       head_ = static_cast<int64_t>(head.size());
       return {};
     }
-    EncodeOptions plain;
-    plain.add_special = false;
-    INFER_TRY_S(before_, tokenizer_.encode(query_, {}));
+    EncodeOptions whole;
+    whole.parse_special = true;  // as in every other text
+    INFER_TRY_S(before_, tokenizer_.encode(query_, whole));
     const int32_t separator = tokenizer_.special().separator;
     if (tokenizer_.adds_separator() && separator != kNoToken) before_.push_back(separator);
     INFER_TRY_S(const std::vector<int32_t> around, tokenizer_.encode("", {}));
@@ -232,6 +232,7 @@ class PairMaker {
     }
     EncodeOptions plain;
     plain.add_special = false;
+    plain.parse_special = true;
     INFER_TRY(const std::vector<int32_t> own, tokenizer_.encode(text, plain));
     made.ids = before_;
     made.second = made.head = static_cast<int64_t>(before_.size());

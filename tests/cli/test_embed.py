@@ -197,12 +197,23 @@ def test_a_model_that_generates_makes_vectors(tmp_path):
     ({"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": True}, "cls and mean"),
     ({"pooling_mode_max_tokens": True}, "max"),
     ({"pooling_mode_mean_tokens": 3}, "pooling_mode_mean_tokens"),
-    ({}, "none"),
+    ({"pooling_mode_mean_tokens": False}, "none"), ({"pooling_mode": ["mean", "cls"]}, "a string"),
 ])
 def test_damaged_pooling(tmp_path, change, says):
     folder = copy_of(MEAN, tmp_path)
     (folder / "1_Pooling" / "config.json").write_text(json.dumps(change))
     fails(3, "embed", "-m", folder, "-f", "-", stdin=b"cat", says=says)
+
+
+@pytest.mark.parametrize("config", [
+    {}, {"pooling_mode": ["mean"]}, {"pooling_mode": "mean", "pooling_mode_cls_token": True}])
+def test_a_pooling_that_is_a_mean(tmp_path, config):
+    folder = copy_of(MEAN, tmp_path)
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(config))
+    modules = json.loads((folder / "modules.json").read_text())
+    modules.append({"type": "sentence_transformers.models.Dropout", "path": "9_Dropout"})
+    (folder / "modules.json").write_text(json.dumps(modules))
+    assert embed(folder, ["the cat"]) == embed(MEAN, ["the cat"])
 
 
 def copy_of(model, to):
@@ -225,6 +236,10 @@ def test_damaged_modules(tmp_path):
         fails(3, "embed", "-m", folder, "-f", "-", stdin=b"cat", says=says)
     config.write_text(kept.replace("Identity", "Tanh"))
     refused("activation_function")
+    config.write_text(kept.replace("{", '{"use_residual": true,', 1))
+    refused("use_residual")
+    config.write_text(kept.replace("{", '{"module_input_name": "token_embeddings",', 1))
+    refused("module_input_name")
     config.write_text(kept)
     (folder / dense["path"] / "model.safetensors").write_bytes(b"")
     refused("model.safetensors")
@@ -232,6 +247,10 @@ def test_damaged_modules(tmp_path):
                        ('[{"type": "x.Pooling", "path": "../other"}]', "the name of a folder"),
                        ('[{"type": "x.Pooling", "path": ""}]', "the name of a folder"),
                        ('[{"type": "x.WordWeights", "path": "1"}]', "WordWeights"),
+                       ('[{"type": "x.Transformer"}, {"type": "x.Normalize"}, {"type": "x.Pooling", "path": "1"}]',
+                        "'x.Normalize' in this place"),
+                       ('[{"type": "x.Dense", "path": "1"}]', "'x.Dense' in this place"),
+                       ('[{"type": "x.Transformer"}, {"type": "x.Transformer"}]', "'[1].type'"),
                        ('[{"type": 3}]', "a string")):
         (folder / "modules.json").write_text(text)
         refused(says)

@@ -78,6 +78,13 @@ def test_tokens_are_computed_as_they_are(encoder):
     assert vectors_of(encoder, input=bare) != [whole]
 
 
+def test_vectors_as_the_model_makes_them(encoder):
+    [plain] = vectors_of(encoder, input="the cat", normalize=False)
+    [unit] = vectors_of(encoder, input="the cat", embd_normalize=2)
+    assert math.hypot(*unit) == pytest.approx(1, abs=1e-5)
+    assert abs(math.hypot(*plain) - 1) > 1e-3 and cosine(plain, unit) > 1 - 1e-6
+
+
 def test_control_tokens_of_a_text(encoder):
     ids = encoder.post("/tokenize", {"content": "the [SEP] cat", "add_special": True,
                                      "parse_special": True})["tokens"]
@@ -100,6 +107,8 @@ def test_a_dense_layer_makes_other_sizes(begin_module):
     ({"input": [1.5]}, "input"), ({"input": ["a", 1]}, "input"), ({"input": ["a"] * 2049}, "input"),
     ({"dimensions": 0}, "dimensions"), ({"dimensions": 10**6}, "dimensions"),
     ({"encoding_format": "hex"}, "encoding_format"), ({"model": 1}, "model"),
+    ({"truncate_prompt_tokens": 4}, "truncate_prompt_tokens"), ({"embd_normalize": -1}, "embd_normalize"),
+    ({"normalize": "no"}, "normalize"),
 ])
 def test_a_wrong_field_is_named(encoder, change, field):
     status, error = encoder.error("/v1/embeddings", {"input": "a"} | change)

@@ -158,6 +158,8 @@ Json vector_json(const Embeddings& made, size_t index) {
   return numbers;
 }
 
+constexpr const char* kNotCut = "texts are cut to the model's longest alone, with 'truncate'";
+
 void embeddings(const Call& call) {
   Fields fields(call.body);
   const std::string model = fields.text("model").value_or(call.model->name());
@@ -165,6 +167,11 @@ void embeddings(const Call& call) {
   std::vector<std::string> texts = read_input(fields, "input", call.model->engine(), options);
   options.dimensions = read_dimensions(fields, call.model->engine());
   options.truncate = fields.boolean("truncate").value_or(false);
+  options.normalise = fields.boolean("normalize").value_or(true);
+  fields.refuse("truncate_prompt_tokens", kNotCut);
+  if (fields.integer("embd_normalize", -1, INT32_MAX).value_or(2) != 2) {
+    fields.wrong("embd_normalize", "2; 'normalize': false gives vectors as they are");
+  }
   const std::string format = fields.text("encoding_format").value_or("float");
   if (format != "float" && format != "base64") fields.wrong("encoding_format", "float or base64");
   fields.ignore("user");
@@ -214,6 +221,8 @@ void rerank_texts(const Call& call) {
   const bool repeat = fields.boolean("return_documents").value_or(false);
   RerankOptions options;
   options.truncate = fields.boolean("truncate").value_or(false);
+  fields.refuse("truncate_prompt_tokens", kNotCut);
+  fields.refuse("max_tokens_per_doc", kNotCut);
   call.api.metrics().count_unknown_fields(fields.unknown());
   std::vector<std::string> shown;
   if (repeat) shown = texts;

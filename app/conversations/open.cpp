@@ -222,7 +222,7 @@ Status Store::write_anew(std::unique_ptr<Store>& store) {
   const std::string part = path + ".anew";
   std::error_code failed;
   if (fs::exists(path, failed) || failed) {
-    return cannot(path, "write the conversations anew", "another file is there");
+    return cannot(path, "write the conversations again", "another file is there");
   }
   fs::remove(part, failed);
   if (Status made = make_file(part); !made.ok()) return made;
@@ -242,7 +242,7 @@ Status Store::write_anew(std::unique_ptr<Store>& store) {
     std::error_code ignored;
     if (!failed) fs::remove(part, ignored);
   }
-  if (failed) return cannot(path, "write the conversations anew", failed.message());
+  if (failed) return cannot(path, "write the conversations again", failed.message());
   const fs::path folder = fs::path(path).parent_path();
   platform::sync_folder(folder.empty() ? "." : folder);
   Result<std::unique_ptr<Store>> opened = open(path, nullptr, options);

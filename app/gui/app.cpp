@@ -84,7 +84,7 @@ App::App(Window& window, AppOptions options)
                   },
               .written_anew =
                   [this] {
-                    toasts_.tell("The file of the conversations was gone, and was written anew: " +
+                    toasts_.tell("The file of the conversations was gone, and was written again: " +
                                  options_.store);
                   },
               .save_failed = [this](const Status& status) { toasts_.fail(status); },

@@ -76,7 +76,7 @@ TEST_CASE("chat: a file of conversations that is removed is written anew, and th
   const double asked_again = ImGui::GetTime() + 1.1;  // the system is asked once a second
   REQUIRE(f.driver->wait([&] { return ImGui::GetTime() > asked_again; }));
   f.ask("And now?");
-  CHECK(f.driver->reads("was gone, and was written anew"));
+  CHECK(f.driver->reads("was gone, and was written again"));
   CHECK(f.shown().size() == 4);
   f.restart();
   REQUIRE(f.driver->wait([&] { return f.shown().size() == 4; }));

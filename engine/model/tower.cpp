@@ -171,6 +171,17 @@ Result<std::vector<float>> read_table(const WeightSource& source, const std::str
   return values;
 }
 
+std::vector<float> read_square(HparamReader& r, const WeightSource& source, const std::string& name,
+                               int64_t width, int64_t& side) {
+  const Weight* table = source.find(name);
+  const int64_t places = table == nullptr ? 1 : table->desc.shape[1];
+  side = static_cast<int64_t>(std::lround(std::sqrt(static_cast<double>(places))));
+  auto values = read_table(source, name, width, side * side);
+  if (values) return *std::move(values);
+  r.set_error(values.error());
+  return {};
+}
+
 std::vector<float> read_class_places(HparamReader& r, const WeightSource& source, int64_t width,
                                      int64_t patches) {
   constexpr const char* kBias = "v.patch_embd.bias";

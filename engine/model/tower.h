@@ -139,6 +139,11 @@ Result<std::unique_ptr<Tower>> read_tower(const WeightSource& source);
 Result<std::vector<float>> read_table(const WeightSource& source, const std::string& name,
                                       int64_t width, int64_t places);
 
+/// Learned places of a square of patches, [side][side][width], however many there are; `side` is
+/// set to theirs. Failures stay in the reader.
+std::vector<float> read_square(HparamReader& r, const WeightSource& source, const std::string& name,
+                               int64_t width, int64_t& side);
+
 /// Learned places of a class token and of `patches` patches: [1 + patches][width]. The first has
 /// the token, "v.class_embd", added, the others the patches' bias where there is one. Failures stay
 /// in the reader.

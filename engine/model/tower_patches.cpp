@@ -127,6 +127,11 @@ ValueId merge_patches(ModelBuilder& m, ValueId x, const TowerInfo& tower) {
   return all;
 }
 
+void add_class_row(TowerStep& step, int64_t values) {
+  step.positions.emplace_back(0, 0, 0);
+  step.inputs[0].resize(step.inputs[0].size() + static_cast<size_t>(values));
+}
+
 std::vector<double> cubic_shares(int64_t places, int64_t n) {
   constexpr double kA = -0.75;
   const auto weight = [](double distance) {

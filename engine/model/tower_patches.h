@@ -44,6 +44,10 @@ ValueId merge_patches(ModelBuilder& m, ValueId x, const TowerInfo& tower);
 /// cubic convolution of a = -0.75 (Keys 1981); beyond an end its place is repeated.
 std::vector<double> cubic_shares(int64_t places, int64_t n);
 
+/// Adds the row of a class token behind the patches, which have `values` pixel values each: it has
+/// none.
+void add_class_row(TowerStep& step, int64_t values);
+
 /// A table of learned places, [down][across][width], resampled to a grid: `shares` of its columns,
 /// then of its rows, each [grid's columns or rows][places]. Adds the places of `positions` to `to`.
 void add_resampled(std::span<const float> table, int64_t width, std::span<const double> across,

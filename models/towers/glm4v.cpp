@@ -60,12 +60,7 @@ class Glm4v : public Tower {
       return;
     }
     info_.takes_images.push_back(block_.width);
-    const Weight* table = source.find(kTable);
-    const int64_t places = table == nullptr ? 1 : table->desc.shape[1];
-    side_ = static_cast<int64_t>(std::lround(std::sqrt(static_cast<double>(places))));
-    auto values = read_table(source, kTable, block_.width, side_ * side_);
-    if (!values) r.set_error(values.error());
-    if (values) table_ = *std::move(values);
+    table_ = read_square(r, source, kTable, block_.width, side_);
   }
 
   /// An image with a side shorter than a result is enlarged first.

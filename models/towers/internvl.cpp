@@ -93,8 +93,7 @@ class InternVl final : public Tower {
     };
     for (const Position& at : step.positions) add(1 + at.axes[0] * across + at.axes[1]);
     add(0);
-    step.positions.emplace_back(0, 0, 0);
-    step.inputs[0].resize(step.inputs[0].size() + static_cast<size_t>(info_.takes_images[0]));
+    add_class_row(step, info_.takes_images[0]);
     return step;
   }
 

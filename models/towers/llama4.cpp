@@ -139,8 +139,7 @@ class Llama4 final : public Tower {
       at = Position(at.axes[0] + 1, at.axes[1] + 1, 0);
     }
     places.insert(places.end(), table_.end() - block_.width, table_.end());
-    step.positions.emplace_back(0, 0, 0);
-    step.inputs[0].resize(step.inputs[0].size() + static_cast<size_t>(info_.takes_images[0]));
+    add_class_row(step, info_.takes_images[0]);
     return step;
   }
 

@@ -86,8 +86,7 @@ class Llava final : public Tower {
     std::vector<float>& places =
         step.inputs.emplace_back(table_.begin() + block_.width, table_.end());
     places.insert(places.end(), table_.begin(), table_.begin() + block_.width);
-    step.positions.emplace_back(0, 0, 0);
-    step.inputs[0].resize(step.inputs[0].size() + static_cast<size_t>(info_.takes_images[0]));
+    add_class_row(step, info_.takes_images[0]);
     return step;
   }
 

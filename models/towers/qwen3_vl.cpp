@@ -32,12 +32,7 @@ class Qwen3Vl final : public Tower {
     info_.takes_images = {3 * tower_.patch * tower_.patch, block_.width};
     info_.more_output_rows = tower_.merged * tower_.merged - 1;
     info_.ropes = {image_rope(block_.width / block_.heads, 10000.0)};
-    const Weight* table = source.find(kTable);
-    const int64_t places = table == nullptr ? 1 : table->desc.shape[1];
-    side_ = static_cast<int64_t>(std::lround(std::sqrt(static_cast<double>(places))));
-    auto values = read_table(source, kTable, block_.width, side_ * side_);
-    if (!values) r.set_error(values.error());
-    if (values) table_ = *std::move(values);
+    table_ = read_square(r, source, kTable, block_.width, side_);
   }
 
   Result<ImageSize> fit(ImageSize size, int64_t most) const override {

@@ -12,16 +12,6 @@
 namespace infer::conversations::test {
 namespace {
 
-/// Polls until the condition holds. The time is long enough for any machine.
-template <typename Condition>
-void poll_until(AsyncStore& store, Condition holds) {
-  for (int i = 0; i < 60'000 && !holds(); ++i) {
-    store.poll();
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  REQUIRE(holds());
-}
-
 /// Runs a job and waits for what it returns.
 template <typename Job>
 auto result_of(AsyncStore& store, Job job) {

@@ -3,11 +3,14 @@
 
 #include <doctest.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "conversations/async_store.h"
 #include "conversations/store.h"
 #include "tests/support.h"
 
@@ -20,6 +23,16 @@ Value must(Result<Value> result) {
 }
 
 inline void must(const Status& status) { REQUIRE_MESSAGE(status.ok(), status.message()); }
+
+/// Polls until the condition holds. The time is long enough for any machine.
+template <typename Condition>
+void poll_until(AsyncStore& store, Condition holds) {
+  for (int i = 0; i < 60'000 && !holds(); ++i) {
+    store.poll();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  REQUIRE(holds());
+}
 
 /// Ends at once if it cannot be opened.
 inline std::unique_ptr<Store> open_store(const std::string& path, OpenReport* report = nullptr) {

@@ -49,15 +49,6 @@ int64_t count(const std::string& path, const char* table) {
       must(Database::open(path, 1000))->integer(std::string("SELECT count(*) FROM ") + table));
 }
 
-template <typename Condition>
-void poll_until(AsyncStore& store, Condition holds) {
-  for (int i = 0; i < 60'000 && !holds(); ++i) {
-    store.poll();
-    std::this_thread::sleep_for(1ms);
-  }
-  REQUIRE(holds());
-}
-
 TEST_CASE("while a file is imported texts are saved and calls are answered, and nothing is seen") {
   infer::test::TempDir folder;
   const std::string path = folder.path("c.db");

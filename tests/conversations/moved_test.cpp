@@ -15,15 +15,6 @@ namespace fs = std::filesystem;
 
 constexpr auto kSecond = 1100ms;  // after which the system is asked again
 
-template <typename Condition>
-void poll_until(AsyncStore& store, Condition holds) {
-  for (int i = 0; i < 60'000 && !holds(); ++i) {
-    store.poll();
-    std::this_thread::sleep_for(1ms);
-  }
-  REQUIRE(holds());
-}
-
 TEST_CASE("a file that was removed is written anew before something is written") {
   infer::test::TempDir folder;
   const std::string path = folder.path("data/c.db");

@@ -11,15 +11,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-template <typename Condition>
-void poll_until(AsyncStore& store, Condition holds) {
-  for (int i = 0; i < 60'000 && !holds(); ++i) {
-    store.poll();
-    std::this_thread::sleep_for(1ms);
-  }
-  REQUIRE(holds());
-}
-
 TEST_CASE_FIXTURE(Fixture, "words of one or two letters are found, and words that begin so") {
   const Id id = must(store->create(titled("t"))).id;
   const Id word = must(store->add(id, from_user(0, "q is a letter"))).id;

@@ -7,7 +7,7 @@ namespace infer {
 namespace {
 
 /// Code and data of the program and of the C and C++ libraries, allocator and log included.
-constexpr int64_t kProgram = 14 << 20;
+constexpr int64_t kProgram = 17 << 20;
 /// Of an allocation, beside its bytes.
 constexpr int64_t kAllocation = 16;
 /// Of a token: places in tables from bytes to ids, and the tree of its bytes.

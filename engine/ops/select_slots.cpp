@@ -165,7 +165,7 @@ void cases(std::vector<OpCase>& all) {
   add_case(all, {64, 128, 64}, DType::f16, 130, 1);
   add_case(all, {67, 16, 100}, DType::bf16, 1, 1);
   add_case(all, {4, 32, 2000}, DType::f16, 33, 3);  // more than there are
-  add_case(all, {16, 32, 300}, DType::f16, 1400, 1);
+  add_case(all, {5, 32, 300}, DType::f16, 700, 1);
   for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0}) {
     add_case(all, {4, 32, 12, false, 4}, type, 130, 3);
     add_case(all, {3, 64, 16, false, 16, false}, type, 200, 2);
@@ -179,7 +179,7 @@ void cases(std::vector<OpCase>& all) {
   add_case(all, {5, 40, 15, true, 5}, DType::f16, 150, 2);
   add_case(all, {1, 32, 200, false, 100}, DType::f16, 450, 1);  // blocks longer than pages
   add_case(all, {16, 128, 64, false, 32}, DType::f16, 1, 1);
-  add_case(all, {8, 64, 256, false, 8, false}, DType::f16, 1400, 1);
+  add_case(all, {8, 64, 256, false, 8, false}, DType::f16, 700, 1);
   add_case(all, {5, 48, 9, true, 1, false}, DType::f32, 90, 2);
   for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0}) {
     add_case(all, {4, 32, 12, false, 4, true, true}, type, 130, 3);
@@ -189,9 +189,10 @@ void cases(std::vector<OpCase>& all) {
   add_case(all, {5, 40, 30, true, 5, true, true}, DType::f16, 150, 2);
   add_case(all, {1, 32, 200, false, 100, true, true}, DType::f16, 450, 1);
   add_case(all, {3, 32, 256, false, 128, false, true}, DType::f16, 500, 2);
-  add_case(all, {64, 128, 64, false, 4, true, true}, DType::f16, 1400, 1);
+  add_case(all, {64, 128, 64, false, 4, true, true}, DType::f16, 200, 1);
+  add_case(all, {5, 32, 64, false, 4, true, true}, DType::f16, 900, 1);
   add_case(all, {16, 128, 400, false, 4, true, true}, DType::f16, 1, 1);
-  add_case(all, {4, 128, 256, false, 128, false, false, true}, DType::f16, 700, 1);
+  add_case(all, {4, 128, 256, false, 128, false, false, true}, DType::f16, 300, 1);
   add_case(all, {4, 128, 384, false, 128, false, false, true}, DType::bf16, 1, 1);
   add_case(all, {1, 37, 14, false, 7, false, false, true}, DType::f32, 190, 2);
   add_case(all, {3, 40, 20, true, 5, false, false, true}, DType::f16, 150, 2);

@@ -117,7 +117,8 @@ GenerationStep Generation::step(const LogitRow& row) {
   last_ = token;
   ++counts_.generated_tokens;
   const bool is_last = counts_.generated_tokens == options_.max_tokens;
-  made.made.text = stops_.push(decoder_.push(token));
+  made.made.text = decoder_.push(token);
+  if (counts_.generated_tokens > options_.min_tokens) made.made.text = stops_.push(made.made.text);
   const bool complete = constraint_ != nullptr && constraint_->must_end();
   if (is_last || complete) made.made.text += rest();
   if (options_.logprobs >= 0) {

@@ -53,6 +53,7 @@ const std::vector<Row>& rows() {
       {"root ::= (\"\" | \"a\")+", {"", "aaa"}, {"b"}},
       {"root ::= \"a\" dead | \"b\"\ndead ::= \"x\" dead", {"b"}, {"ax", "a"}},
       // Deterministically this takes 2^12 states.
+      {"root ::= (\"a\" [^>]{1,256} \">\")*", {"", "ab>", "abb>ab>"}, {"a>", "ab"}},
       {"root ::= [ab]* \"a\" [ab]{12}",
        {"abbbbbbbbbbbb", "aabbbbbbbbbbbb"},
        {"bbbbbbbbbbbbb", "a"}},

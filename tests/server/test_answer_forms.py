@@ -81,6 +81,20 @@ def test_the_end_of_the_text_waits(service):
     assert len(tokens_of(service, logit_bias=[[end, 100]], min_tokens=5)["tokens"]) == 5
 
 
+def test_stop_strings_wait(service):
+    usual = tokens_of(service)
+    first = usual["content"].split()[0]
+    assert tokens_of(service, stop=[first])["stop_type"] == "word"
+    assert len(tokens_of(service, stop=[first], min_tokens=5)["tokens"]) >= 5
+    # One that begins with the last of these tokens does not count either.
+    words = service.post("/tokenize", {"content": usual["content"], "with_pieces": True})["tokens"]
+    later = next(i for i in range(2, 10) if words[i]["piece"].strip() and words[i]["piece"] not in
+                 [token["piece"] for token in words[:i]])
+    piece = words[later]["piece"]
+    assert tokens_of(service, stop=[piece], min_tokens=later)["stop_type"] == "word"
+    assert len(tokens_of(service, stop=[piece], min_tokens=later + 1)["tokens"]) > later + 1
+
+
 def test_tokens_that_are_allowed(service):
     usual = tokens_of(service)["tokens"]
     made = tokens_of(service, allowed_token_ids=usual[1:4])["tokens"]
@@ -92,6 +106,14 @@ def test_words_that_are_not(service):
     words = service.post("/tokenize", {"content": usual, "with_pieces": True})["tokens"]
     word = next(token["piece"].strip() for token in words if len(str(token["piece"]).strip()) > 2)
     assert word not in tokens_of(service, bad_words=[word])["content"].split()
+
+
+def test_words_that_are_not_among_allowed_tokens(service):
+    [token] = service.post("/tokenize", {"content": "#"})["tokens"]
+    assert set(tokens_of(service, allowed_token_ids=[token, 300], bad_words=["#"])["tokens"]) == {300}
+    status, error = service.error(CHAT, {"messages": HI, "max_tokens": 1, "allowed_token_ids": [token],
+                                         "bad_words": ["#"]})
+    assert (status, error["param"]) == (400, "bad_words")
 
 
 @pytest.mark.parametrize("path, fields, field", [

@@ -194,6 +194,22 @@ def test_beside_a_schema_in_other_interfaces(served):
     assert used["name"] == "first_one" and used["input"] in ({"x": 5}, {"x": 7})
 
 
+@pytest.mark.parametrize("template", ["Qwen3.5-4B", "GLM-4.6"])
+def test_values_between_tags(begin_module, tmp_path, template):
+    respell(DEMO / "infer-demo.gguf", tmp_path / "model.gguf", 3)
+    tagged = begin_module("-m", tmp_path / "model.gguf", "-t", 1, "--chat-template-file", TEMPLATES / f"{template}.jinja")
+    for more in ({}, {"response_format": FORMAT}):
+        asked = {"parallel_tool_calls": False, "chat_template_kwargs": {"enable_thinking": False}, "max_tokens": 600} | more
+        for choice in ask(tagged, n=3, seed=10, **asked, **BEGIN):
+            check_strict(choice["message"]["tool_calls"])
+            assert len(choice["message"]["tool_calls"]) == 1 and choice["finish_reason"] == "tool_calls"
+    odd = {"name": "odd", "strict": True, "parameters": {"anyOf": [PARAMETERS]}}
+    body = {"messages": HI, "tools": [{"type": "function", "function": odd}], "max_tokens": 1}
+    status, error = tagged.error("/v1/chat/completions", body)
+    assert (status, error["param"]) == (400, "tools")
+    assert error["message"].startswith("tools: the tool odd: 'anyOf'")
+
+
 def test_forms_without_marks_and_with_messages(begin_module):
     """A call of Llama has no mark. In gpt-oss the schema holds the message for the user."""
     llama = begin_module("-t", 1, "--chat-template-file", TEMPLATES / "meta-llama-Llama-3.2-3B-Instruct.jinja")

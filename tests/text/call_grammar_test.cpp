@@ -6,20 +6,16 @@
 #include <string>
 #include <vector>
 
-#include "engine/generate/grammars.h"
-#include "engine/text/output/output_reader.h"
-#include "tests/text/tiny_vocab.h"
+#include "tests/text/held_calls.h"
 
 namespace infer::call_grammar_test {
 namespace {
 
-/// `f` is strict, `any "x"` is not.
-constexpr std::string_view kTools = R"([
-  {"type": "function", "function": {"name": "f", "strict": true, "parameters": {
-    "type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"],
-    "additionalProperties": false}}},
-  {"type": "function", "function": {"name": "any \"x\"", "parameters": {
-    "type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}}}])";
+using test::Held;
+using test::kTools;
+using test::read_calls;
+using test::vocabulary;
+
 constexpr std::string_view kSchema =
     R"({"type": "object", "properties": {"s": {"type": "string"}}, "required": ["s"]})";
 
@@ -151,82 +147,6 @@ const std::vector<Form>& forms() {
   return kForms;
 }
 
-std::shared_ptr<const Tokenizer> vocabulary(const std::vector<std::string>& controls) {
-  TokenizerSpec spec = test::sentencepiece_spec();
-  for (const std::string& text : controls) {
-    test::add_token(spec, text, TokenType::control);
-  }
-  for (const char* text :
-       {"\": ", "{\"", "}\n", ">\n", "name", "<tool", "think>", "\"}", "\",", "f\""}) {
-    test::add_token(spec, text);
-  }
-  auto made = Tokenizer::create(std::move(spec));
-  REQUIRE(made);
-  return *std::move(made);
-}
-
-/// Takes the longest tokens that are allowed; how much of the text that is.
-size_t take(Constraint& constraint, const Tokenizer& tokenizer, std::string_view text) {
-  size_t at = 0;
-  while (at < text.size()) {
-    int32_t best = -1;
-    for (int32_t id = 3; id < tokenizer.vocab_size(); ++id) {
-      const std::string_view piece = tokenizer.piece(id);
-      if (piece.empty() || !text.substr(at).starts_with(piece) || !constraint.allows(id)) continue;
-      if (best < 0 || piece.size() > tokenizer.piece(best).size()) best = id;
-    }
-    if (best < 0) return at;
-    REQUIRE(constraint.accept(best));
-    at += tokenizer.piece(best).size();
-  }
-  return at;
-}
-
-struct Held {
-  OutputOptions output;
-  GenerateOptions options;
-  std::shared_ptr<const Tokenizer> tokenizer;
-  std::unique_ptr<Grammars> grammars;
-  std::unique_ptr<Constraint> constraint;
-  bool held = false;
-
-  Held(std::string_view source, const std::vector<std::string>& controls,
-       std::string_view schema = "", std::string_view tools = kTools,
-       std::string_view prompt = "") {
-    output.declared_tools = tools;
-    options.json_schema = schema;
-    const Result<bool> done = hold_calls(source, prompt, output, options);
-    REQUIRE_MESSAGE(done, (done ? "" : done.error().message()));
-    held = *done;
-    tokenizer = vocabulary(controls);
-    grammars = std::make_unique<Grammars>(tokenizer);
-    auto made = grammars->constraint(options);
-    REQUIRE_MESSAGE(made, (made ? "" : made.error().message() + "\n" + options.grammar));
-    constraint = *std::move(made);
-  }
-  /// How much of the text may be written.
-  size_t take(std::string_view text) {
-    return call_grammar_test::take(*constraint, *tokenizer, text);
-  }
-  bool takes(std::string_view text) { return take(text) == text.size(); }
-};
-
-/// Content, and the calls as name(arguments).
-std::string read(std::string_view source, std::string_view text, const OutputOptions& options,
-                 std::string_view prompt = "") {
-  OutputReader reader(source, prompt, options, DeclaredTools::read(options.declared_tools).value());
-  std::vector<OutputEvent> events;
-  for (size_t i = 0; i < text.size(); ++i) reader.push(text.substr(i, 1), events);
-  reader.finish(events);
-  std::string out;
-  for (const OutputEvent& event : events) {
-    out += event.kind == OutputEvent::Kind::tool_call
-               ? "{" + event.call.name + event.call.arguments + "}"
-               : event.text;
-  }
-  return out;
-}
-
 }  // namespace
 
 TEST_CASE("a call that has begun is held to a declared tool and its arguments") {
@@ -249,7 +169,7 @@ TEST_CASE("a call that has begun is held to a declared tool and its arguments") 
       CHECK(held.takes("free\n"));
       CHECK(held.take(text) == text.size());
     }
-    CHECK(read(form.source, text, held.output) == "{f{\"n\":5}}");
+    CHECK(read_calls(form.source, text, held.output) == "{f{\"n\":5}}");
     // Neither another tool, nor other arguments.
     const auto refused = [&](std::string_view arguments) {
       Held other(form.source, form.controls);
@@ -329,32 +249,26 @@ TEST_CASE("beside a schema the answer is calls or a text") {
     CHECK(OutputReader(form.source, "").format() == form.name);
     CHECK(held.take(call) == call.size());
     CHECK(held.constraint->complete());
-    CHECK(read(form.source, call, held.output) == "{f{\"n\":5}}");
+    CHECK(read_calls(form.source, call, held.output) == "{f{\"n\":5}}");
     Held other(form.source, form.controls, kSchema);
     CHECK(other.takes(text));
     CHECK(other.constraint->must_end());
-    CHECK(read(form.source, text, other.output) == text);
+    CHECK(read_calls(form.source, text, other.output) == text);
     CHECK(Held(form.source, form.controls, kSchema).take("Free") == 0);
     CHECK(Held(form.source, form.controls, kSchema).take(form.before + "{\"x") <
           form.before.size() + 3);
   }
 }
 
-TEST_CASE("beside a schema, forms whose arguments are no JSON have sections as well") {
+TEST_CASE("beside a schema, forms of literals have sections as well") {
   struct Row {
     const char* source;
     const char* call;
     const char* read;
   };
-  const Row rows[] = {
-      {"<tool_call> <function=",
-       "<tool_call>\n<function=f>\n<parameter=n>\n</b> 5\n</parameter>\n</function>\n</tool_call>",
-       "{f{\"n\":\"</b> 5\"}}"},
-      {"<tool_call> <arg_key>",
-       "<tool_call>f<arg_key>n</arg_key><arg_value>x</arg_value></tool_call>", "{f{\"n\":\"x\"}}"},
-      {"<|tool_call>", "<|tool_call>call:f{n:5}<tool_call|>", "{f{\"n\":5}}"},
-      {"List of tools: <|im_start|>", "<|tool_call_start|>[f(n=5)]<|tool_call_end|>",
-       "{f{\"n\":5}}"}};
+  const Row rows[] = {{"<|tool_call>", "<|tool_call>call:f{n:5}<tool_call|>", "{f{\"n\":5}}"},
+                      {"List of tools: <|im_start|>",
+                       "<|tool_call_start|>[f(n=5)]<|tool_call_end|>", "{f{\"n\":5}}"}};
   for (const Row& row : rows) {
     CAPTURE(row.source);
     Held held(row.source,
@@ -362,10 +276,10 @@ TEST_CASE("beside a schema, forms whose arguments are no JSON have sections as w
               kSchema);
     CHECK(held.takes(row.call));
     CHECK(held.constraint->complete());
-    CHECK(read(row.source, row.call, held.output) == row.read);
+    CHECK(read_calls(row.source, row.call, held.output) == row.read);
     CHECK(held.takes("\n"));
     CHECK(held.takes(row.call));
-    CHECK(read(row.source, std::string(row.call) + "\n" + row.call, held.output) ==
+    CHECK(read_calls(row.source, std::string(row.call) + "\n" + row.call, held.output) ==
           std::string(row.read) + row.read);
     CHECK(Held(row.source, {}, kSchema).takes(R"({"s": "<tool_call>"})"));
     // Without a schema they are as they were.
@@ -421,9 +335,9 @@ TEST_CASE("a format without calls has no grammar of them") {
 TEST_CASE("arguments null are an object without members") {
   OutputOptions options;
   options.declared_tools = kTools;
-  CHECK(read("<tool_call>", "<tool_call>{\"name\": \"f\", \"arguments\": null}</tool_call>",
-             options) == "{f{}}");
-  CHECK(read("[TOOL_CALLS]", "[TOOL_CALLS]f[ARGS]{}", options) == "{f{}}");
+  CHECK(read_calls("<tool_call>", "<tool_call>{\"name\": \"f\", \"arguments\": null}</tool_call>",
+                   options) == "{f{}}");
+  CHECK(read_calls("[TOOL_CALLS]", "[TOOL_CALLS]f[ARGS]{}", options) == "{f{}}");
 }
 
 }  // namespace infer::call_grammar_test

@@ -96,12 +96,12 @@ void read_token_fields(Fields& fields, const Engine& engine, GenerateOptions& op
   if (const Json* ids = fields.array("stop_token_ids", kMostBiases)) {
     options.stop_tokens = read_ids(fields, "stop_token_ids", *ids, engine);
   }
+  std::vector<int32_t> allowed;
   if (const Json* ids = fields.array("allowed_token_ids", kMostAllowedTokens)) {
     if (ids->empty()) fields.wrong("allowed_token_ids", "at least one token");
-    for (const int32_t id : read_ids(fields, "allowed_token_ids", *ids, engine)) {
-      biases.emplace_back(id, kInfinity);
-    }
+    allowed = read_ids(fields, "allowed_token_ids", *ids, engine);
   }
+  const bool allows_some = !allowed.empty();
   // A word as it begins a text and as it follows another one, which most vocabularies have a token
   // of its own for.
   for (const std::string& word : fields.texts("bad_words", kMostStops)) {
@@ -110,11 +110,16 @@ void read_token_fields(Fields& fields, const Engine& engine, GenerateOptions& op
     for (const std::string& spelling : {word, " " + word}) {
       const std::vector<int32_t> ids = must(engine.tokenize(spelling, {false, false}));
       if (ids.size() != 1) continue;
-      biases.emplace_back(ids.front(), -kInfinity);
+      if (!allows_some) biases.emplace_back(ids.front(), -kInfinity);
+      std::erase(allowed, ids.front());
       found = true;
     }
     if (!found) fields.wrong("bad_words", fmt::format("words of one token, not '{}'", word));
   }
+  if (allows_some && allowed.empty()) {
+    fields.wrong("bad_words", "to leave one of 'allowed_token_ids'");
+  }
+  for (const int32_t id : allowed) biases.emplace_back(id, kInfinity);
   fields.refuse("truncate_prompt_tokens", "prompts are not cut; send what fits into the context");
   if (fields.boolean("include_stop_str_in_output").value_or(false)) {
     fields.wrong("include_stop_str_in_output", "false: the text ends before a stop string");

@@ -132,8 +132,12 @@ bool hold_calls(const Json& tools, CompletionRequest& request) {
     if (function.value("strict", Json()) != true) continue;
     check_schema("tools", function.value("parameters", Json()));
   }
-  const bool held = must(OutputParser::hold_calls(request.template_source, request.prompt_text,
-                                                  request.output, request.options));
+  const Result<bool> done = OutputParser::hold_calls(request.template_source, request.prompt_text,
+                                                     request.output, request.options);
+  if (!done) {
+    throw Problem(http_status(done.error().code()), "tools: " + done.error().message(), "tools");
+  }
+  const bool held = *done;
   if (held && request.constraint_field.empty()) request.constraint_field = "tools";
   return held;
 }

@@ -672,8 +672,9 @@ INFER_API infer_status infer_session_set_prompt_logprobs(infer_session* session,
                                                          int32_t most_likely,
                                                          infer_logprobs_fn on_logprobs, void* user);
 /* Makes later generations of the session end with any of these tokens, even with ignore_end, and
- * with none of their tokens before they have `min_tokens`. INFER_INVALID_ARGUMENT: the session is
- * null, stop_tokens is null with a count above 0, or min_tokens is below 0. */
+ * with none of their tokens, nor by a stop string, before they have `min_tokens`.
+ * INFER_INVALID_ARGUMENT: the session is null, stop_tokens is null with a count above 0, or
+ * min_tokens is below 0. */
 INFER_API infer_status infer_session_set_ends(infer_session* session, int32_t min_tokens,
                                               const int32_t* stop_tokens, size_t count);
 /* Called when an event becomes ready and none was ready before, on one of the engine's threads. It

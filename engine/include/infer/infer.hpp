@@ -446,7 +446,8 @@ struct ModelImage {
 struct GenerateOptions {
   int32_t max_tokens = -1;  ///< −1: until the end of the text or the context; 0: only the prompt
   bool ignore_end = false;  ///< continue after end-of-text tokens
-  int32_t min_tokens = 0;   ///< before so many, no token is chosen that ends the text
+  /// Before so many no token is chosen that ends the text, and stop strings are not looked for.
+  int32_t min_tokens = 0;
   std::vector<int32_t> stop_tokens;  ///< these end the text, even with ignore_end
   ContextOverflow overflow = ContextOverflow::stop;
   int32_t keep = 0;  ///< leading tokens that stay with ContextOverflow::shift

@@ -7,35 +7,20 @@
 
 #include "engine/text/output/call_text.h"
 #include "engine/text/output/output_format.h"
+#include "engine/text/output/tag_rules.h"
 
 namespace infer {
 namespace {
 
+using calls::as_literal;
 using calls::Json;
-
-/// A text as an element of a grammar.
-std::string literal(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    } else {
-      out += c;
-    }
-  }
-  return out + '"';
-}
-
-/// The same of a mark, any part of which may be a special token.
-std::string mark(std::string_view text) { return "%special " + literal(text); }
+using calls::mark;
 
 struct Tool {
   std::string name;
-  std::string arguments;  ///< the rule
   bool strict = false;
+  Json parameters{};        ///< of a strict tool: their schema
+  std::string arguments{};  ///< the rule of those as JSON, once it is written
 };
 
 /// Rules that several forms share.
@@ -61,12 +46,14 @@ class CallRules {
       const auto name = function.find("name");
       if (name == function.end() || !name->is_string()) continue;
       const bool strict = function.value("strict", Json()) == true;
-      tools_.push_back({name->get<std::string>(), "object", strict});
-      if (strict) add_schema(function, tools_.back());
+      tools_.push_back({name->get<std::string>(), strict});
+      if (strict) tools_.back().parameters = schema_of(function);
     }
   }
 
   bool empty() const { return tools_.empty(); }
+  /// invalid_argument: a strict tool cannot be held in the form of a section.
+  const Status& status() const { return status_; }
   bool strict() const { return std::ranges::any_of(tools_, &Tool::strict); }
   const std::vector<Tool>& tools() const { return tools_; }
 
@@ -84,7 +71,7 @@ class CallRules {
     if (!objects_) {
       objects_ = true;
       rules_ += "call ::= \"{\" ws head? name-key " +
-                by_tool([](const Tool& tool) { return literal(calls::write_json(tool.name)); },
+                by_tool([](const Tool& tool) { return as_literal(calls::write_json(tool.name)); },
                         "arguments-key ") +
                 " ws tail? \"}\"\n"
                 "calls ::= call | \"[\" ws call (ws \",\" ws call)* ws \"]\"\n";
@@ -95,39 +82,69 @@ class CallRules {
   std::string rules() const { return std::string(kShared) + rules_; }
 
  private:
-  void add_schema(const Json& function, Tool& tool) {
+  static Json schema_of(const Json& function) {
     const auto given = function.find("parameters");
     Json schema = given != function.end() && given->is_object()
                       ? *given
                       : Json{{"properties", Json::object()}};
     schema["type"] = "object";
-    tool.arguments = fmt::format("arguments-{}", tools_.size());
-    rules_ += fmt::format("{} ::= %json {} {}\n", tool.arguments, literal("the tool " + tool.name),
-                          calls::write_json(schema));
+    return schema;
   }
 
-  /// For each tool its name, what stands before the arguments, and those.
-  template <class Name>
-  std::string by_tool(Name&& name, const std::string& between) const {
+  std::string arguments_as_json(Tool& tool) {
+    if (tool.arguments.empty()) {
+      tool.arguments = fmt::format("arguments-{}", &tool - tools_.data());
+      rules_ +=
+          fmt::format("{} ::= %json {} {}\n", tool.arguments, as_literal("the tool " + tool.name),
+                      calls::write_json(tool.parameters));
+    }
+    return tool.arguments;
+  }
+
+  /// For each tool its name, what stands before the arguments, and those. `any`: the rule of those
+  /// of tools that are not strict.
+  template <class Name, class Arguments>
+  std::string by_tool(Name&& name, const std::string& between, Arguments&& arguments,
+                      const std::string& any) {
     std::string strict, others;
-    for (const Tool& tool : tools_) {
+    for (Tool& tool : tools_) {
       std::string& to = tool.strict ? strict : others;
       if (!to.empty()) to += " | ";
       to += name(tool);
-      if (tool.strict) to += " " + between + tool.arguments;
+      if (tool.strict) to += " " + between + arguments(tool);
     }
-    if (!others.empty()) others = fmt::format("({}) {}object", others, between);
+    if (!others.empty()) others = fmt::format("({}) {}{}", others, between, any);
     return fmt::format("({}{}{})", strict, strict.empty() || others.empty() ? "" : " | ", others);
   }
-  std::string by_name(const std::string& between) const {
-    return by_tool([](const Tool& tool) { return literal(tool.name); }, between);
+  /// The same with arguments as JSON.
+  template <class Name>
+  std::string by_tool(Name&& name, const std::string& between) {
+    return by_tool(
+        name, between, [this](Tool& tool) { return arguments_as_json(tool); }, "object");
+  }
+  std::string by_name(const std::string& between) {
+    return by_tool([](const Tool& tool) { return as_literal(tool.name); }, between);
+  }
+
+  std::string tagged(const calls::TagForm& form) {
+    const auto arguments = [&](const Tool& tool) {
+      Result<std::string> rule = calls::tagged_arguments(form, tool.name, tool.parameters);
+      if (!rule && status_.ok()) status_ = rule.error();
+      return fmt::format("({})", rule.value_or(""));
+    };
+    const std::string call =
+        by_tool([](const Tool& tool) { return as_literal(tool.name); }, mark(form.named) + " ",
+                arguments, calls::any_tagged_arguments(form));
+    const std::string one = fmt::format("tagged-{}", ++tagged_);
+    rules_ += fmt::format("{} ::= {} {} ws {}\n", one, mark(form.open), call, mark(form.close));
+    return form.open.empty() ? one : fmt::format("{} (ws {})*", one, one);
   }
 
   std::string calls_of(const ToolSection& section) {
     if (section.parse == calls::json) return objects();
     if (section.parse == calls::named_json) {
       rules_ += "pair ::= \"{\" ws " +
-                by_tool([](const Tool& tool) { return literal(calls::write_json(tool.name)); },
+                by_tool([](const Tool& tool) { return as_literal(calls::write_json(tool.name)); },
                         "ws \":\" ws ") +
                 " ws \"}\"\n";
       return "\"[\" ws pair (ws \",\" ws pair)* ws \"]\"";
@@ -167,12 +184,15 @@ class CallRules {
       return "one (ws one)*";
     }
     if (section.parse == calls::function_json) return by_name("\">\" ws ");
+    if (const calls::TagForm* form = calls::find_tag_form(section.parse)) return tagged(*form);
     return {};
   }
 
   std::vector<Tool> tools_;
   std::string rules_;
   bool objects_ = false;
+  int tagged_ = 0;  ///< sections with tags whose rules are written
+  Status status_;
 };
 
 /// How a bare call of a tool begins.
@@ -208,7 +228,7 @@ void hold_answer(const OutputFormat& format, CallRules& rules, const std::string
     if (section.open.empty()) continue;
     std::string one = rules.section(section);
     if (one.empty() && !section.close.empty()) {
-      one = mark(section.open) + " %until " + literal(section.close);
+      one = mark(section.open) + " %until " + as_literal(section.close);
     }
     if (!one.empty()) sections += (sections.empty() ? "" : " | ") + one;
   }
@@ -240,6 +260,7 @@ Result<bool> hold_calls(std::string_view template_source, std::string_view promp
       return false;
     } else {
       hold_answer(format, rules, text, options);
+      INFER_CHECK_R(rules.status());
       output.constrained = output.or_calls = true;
     }
     options.json_schema.clear();
@@ -261,6 +282,7 @@ Result<bool> hold_calls(std::string_view template_source, std::string_view promp
     start.again = false;
   }
   if (root.empty()) return false;
+  INFER_CHECK_R(rules.status());
   const ReasoningMarks* reasoning = find_reasoning(template_source);
   if (reasoning != nullptr && !format.calls_in_reasoning) {
     start.skipping = ends_in_reasoning(*reasoning, prompt);

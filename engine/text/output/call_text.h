@@ -38,6 +38,11 @@ std::optional<Json> read_literal(std::string_view text);
 /// or text.
 Json typed_value(std::string_view text, unsigned types);
 
+/// The schema that a reference within the document `root` names; null if there is none.
+const Json* referenced(const Json& root, const Json& reference);
+/// What values of a schema in the document `root` may be (ValueTypes).
+unsigned schema_types(const Json& root, const Json& schema);
+
 /// The calls, if there are any and nothing but white space is left.
 Calls all_read(std::vector<ToolCall> calls, std::string_view rest);
 

@@ -69,7 +69,10 @@ class SchemaTypes {
     if (const Json* parts = member(schema, "allOf"); parts != nullptr && parts->is_array()) {
       for (const Json& part : *parts) types &= inner(part);
     }
-    if (const Json* reference = member(schema, "$ref")) types &= inner(target(*reference));
+    if (const Json* reference = member(schema, "$ref")) {
+      const Json* named = calls::referenced(root_, *reference);
+      types &= named == nullptr ? kAnyType : inner(*named);
+    }
     if (member(schema, "nullable") != nullptr && schema["nullable"] == true) types |= kNullType;
     return types == 0 ? kAnyType : types;
   }
@@ -84,28 +87,31 @@ class SchemaTypes {
     return all == 0 ? kAnyType : all;
   }
 
-  /// The schema that a reference within the document names.
-  const Json& target(const Json& reference) const {
-    static const Json kNone;
-    if (!reference.is_string()) return kNone;
-    const auto& text = reference.get_ref<const std::string&>();
-    if (!text.starts_with("#/")) return kNone;
-    const Json* at = &root_;
-    std::string_view rest = std::string_view(text).substr(2);
-    while (true) {
-      const size_t end = std::min(rest.find('/'), rest.size());
-      at = member(*at, std::string(rest.substr(0, end)).c_str());
-      if (at == nullptr) return kNone;
-      if (end == rest.size()) return *at;
-      rest.remove_prefix(end + 1);
-    }
-  }
-
   const Json& root_;
   int steps_ = 0;
 };
 
 }  // namespace
+
+namespace calls {
+
+const Json* referenced(const Json& root, const Json& reference) {
+  if (!reference.is_string()) return nullptr;
+  const auto& text = reference.get_ref<const std::string&>();
+  if (!text.starts_with("#/")) return nullptr;
+  const Json* at = &root;
+  std::string_view rest = std::string_view(text).substr(2);
+  while (true) {
+    const size_t end = std::min(rest.find('/'), rest.size());
+    at = member(*at, std::string(rest.substr(0, end)).c_str());
+    if (at == nullptr || end == rest.size()) return at;
+    rest.remove_prefix(end + 1);
+  }
+}
+
+unsigned schema_types(const Json& root, const Json& schema) { return SchemaTypes(root).of(schema); }
+
+}  // namespace calls
 
 Result<DeclaredTools> DeclaredTools::read(std::string_view json) {
   DeclaredTools tools;

@@ -55,14 +55,19 @@ ValueId vision_layer(ModelBuilder& m, ValueId x, int64_t layer, const VisionBloc
   };
   m.g.set_unit({UnitKind::attention, static_cast<int32_t>(layer)});
   ValueId h = norm(x, "ln1");
+  const int64_t kv_heads = block.kv_heads > 0 ? block.kv_heads : block.heads;
+  const int64_t kv_width = block.width / block.heads * kv_heads;
   ValueId parts[3];
   if (m.has(name("attn_qkv.weight"))) {
-    const ValueId all = m.linear(h, name("attn_qkv"), 3 * block.width);
-    for (int i = 0; i < 3; ++i) parts[i] = m.g.slice(all, i * block.width, block.width);
+    const ValueId all = m.linear(h, name("attn_qkv"), block.width + 2 * kv_width);
+    parts[0] = m.g.slice(all, 0, block.width);
+    for (int i = 1; i < 3; ++i) {
+      parts[i] = m.g.slice(all, block.width + (i - 1) * kv_width, kv_width);
+    }
   } else {
     for (int i = 0; i < 3; ++i) {
       constexpr const char* kNames[] = {"attn_q", "attn_k", "attn_v"};
-      parts[i] = m.linear(h, name(kNames[i]), block.width);
+      parts[i] = m.linear(h, name(kNames[i]), i == 0 ? block.width : kv_width);
     }
   }
   for (int i = 0; i < 2 && block.qk_norms; ++i) {
@@ -73,7 +78,7 @@ ValueId vision_layer(ModelBuilder& m, ValueId x, int64_t layer, const VisionBloc
     if (!block.scaled) return of;
     return m.g.add(op::Multiply{}, {of, m.weight(name(part), {block.width})});
   };
-  for (ValueId& part : parts) part = m.g.split_heads(part, block.heads);
+  for (int i = 0; i < 3; ++i) parts[i] = m.g.split_heads(parts[i], i == 0 ? block.heads : kv_heads);
   for (int i = 0; i < 2 && block.head_norms; ++i) {
     const char* part = i == 0 ? "attn_q_norm.weight" : "attn_k_norm.weight";
     parts[i] = m.rms_norm(parts[i], name(part), block.eps);

@@ -20,6 +20,7 @@ struct VisionBlock {
   static constexpr float kQkEps = 1e-6f;
   int64_t width = 0;
   int64_t heads = 1;
+  int64_t kv_heads = 0;  ///< of keys and values; 0: as many
   int64_t feed_forward = 0;
   bool swapped = false;  ///< "ffn_up" and "ffn_down" have each other's names, as in older files
   float eps = 1e-6f;

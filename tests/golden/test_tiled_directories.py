@@ -29,6 +29,7 @@ if not hasattr(transformers, "Idefics3ImageProcessorPil"):
 
 from PIL import Image  # noqa: E402
 
+from tests.golden.reference import newer_from_transformers as newer  # noqa: E402
 from tests.golden.reference import whole_from_transformers as whole  # noqa: E402
 from tests.golden.reference import png, tiled_from_transformers as theirs  # noqa: E402
 from tests.golden.reference.model import nmse  # noqa: E402
@@ -65,6 +66,10 @@ KINDS = {
     "kimi-vl": lambda: whole.KimiVl(),
     "llama4": lambda: whole.Llama4(),
     "llama4-two-tiles": lambda: whole.Llama4(max_patches=2),
+    "glm-ocr": lambda: newer.GlmOcr(),
+    "paddleocr": lambda: newer.PaddleOcrVl(),
+    "paddleocr-flat": lambda: newer.PaddleOcrVlFlat(),
+    "exaone4.5": lambda: newer.Exaone45(),
     "internvl-at-least-2": lambda: theirs.InternVl(min_patches=2, max_patches=12),
 }
 

@@ -98,9 +98,13 @@ def rope_tower(m, **more):
 
 
 def qwen2(keys, tensors):
-    """Of Qwen2-VL, or if it has windows of Qwen2.5-VL."""
+    """Of Qwen2-VL, or if it has windows of Qwen2.5-VL or EXAONE 4.5."""
     period = keys.get("clip.vision.n_wa_pattern")
-    m = Checkpoint(keys, tensors, f"Qwen2{'_5_' if period else ''}VLForConditionalGeneration")
+    exaone = keys["clip.projector_type"] == "exaone4_5"
+    family = "Exaone4_5_" if exaone else "Qwen2_5_VL" if period else "Qwen2VL"
+    m = Checkpoint(keys, tensors, family + "ForConditionalGeneration")
+    if exaone:
+        m.says(num_key_value_heads=m.key("attention.head_count_kv"))
     if period:
         rope_tower(m, hidden_size=m.key("embedding_length"), window_size=m.key("window_size"),
                    fullatt_block_indexes=list(range(period - 1, m.key("block_count"), period)))
@@ -367,6 +371,28 @@ def glm4v(keys, tensors):
     m.take("mm.post_norm", "visual.merger.post_projection_norm")
     for part in ("gate", "up", "down"):
         m.take("mm." + part, f"visual.merger.{part}_proj")
+    return m
+
+
+def glm_ocr(keys, tensors):
+    m = glm4v(keys, tensors)
+    m.config["architectures"] = ["GlmOcrForConditionalGeneration"]
+    return m
+
+
+def paddle(keys, tensors):
+    m = Checkpoint(keys, tensors, "PaddleOCRVLForConditionalGeneration")
+    m.usual()
+    m.processor |= {"min_pixels": m.key("image_min_pixels"), "max_pixels": m.key("image_max_pixels"),
+                    "patch_size": m.key("patch_size"), "temporal_patch_size": 1, "merge_size": 2}
+    v = "visual.vision_model."
+    m.take("v.patch_embd", v + "embeddings.patch_embedding")
+    m.take("v.position_embd", v + "embeddings.position_embedding")
+    m.blocks(v + "encoder.layers.", SIGLIP_BLOCK)
+    m.take("v.post_ln", v + "post_layernorm")
+    m.take("mm.input_norm", "mlp_AR.pre_norm")
+    m.take("mm.1", "mlp_AR.linear_1")
+    m.take("mm.2", "mlp_AR.linear_2")
     return m
 
 

@@ -37,7 +37,8 @@ constexpr const char* kTowers[] = {
     "visual.",       "audio_tower.",         "embed_vision.",
     "embed_audio.",  "vision_adapter.",      "vision_projection.",
     "connector.",    "vit_large_projector.", "mlp1.",
-    "image_newline", "mm_projector.",        "mlp_AR."};
+    "image_newline", "mm_projector.",        "mlp_AR.",
+    "merger."};
 
 }  // namespace
 

@@ -80,6 +80,13 @@ KINDS = {
     "exaone4.5-without-windows": kind(
         make_newer_towers.exaone_text, lambda: make_newer_towers.exaone_tower(windows=False),
         newer_towers.Exaone45, make_newer_towers.EXAONE_WORDS, GLM4V_SIZES, whole=True),
+    "dots-ocr": kind(make_newer_towers.dots_text, make_newer_towers.dots_tower,
+                     newer_towers.DotsOcr, make_newer_towers.DOTS_WORDS, GLM4V_SIZES, whole=True),
+    "minicpm-v": kind(make_newer_towers.minicpm_text, make_newer_towers.minicpm_tower,
+                      newer_towers.MiniCpmV, ["<|image_pad|>"], TILED_SIZES),
+    "minicpm-v-4x": kind(make_newer_towers.minicpm_text,
+                         lambda: make_newer_towers.minicpm_tower(merges=False),
+                         newer_towers.MiniCpmV, ["<|image_pad|>"], TILED_SIZES),
     "mistral3": kind(make_towers.mistral3_text, make_towers.pixtral_tower, towers.Mistral3,
                      ["[IMG]", "[IMG_END]"], MISTRAL_SIZES),
     "mistral3-without-break": kind(
@@ -337,6 +344,8 @@ def shown_text(made):
     """What the mark of an image becomes, and how many tokens of it an image has no need of."""
     if made.name == "gemma3":
         return "\n\n<start_of_image><end_of_image>\n\n", 0
+    if made.name.startswith("minicpm-v"):
+        return "<image_id>0</image_id><|image_pad|>", 1
     return "".join(made.of.shown), 1
 
 

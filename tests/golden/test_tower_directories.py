@@ -52,6 +52,13 @@ KINDS = {  # text, tower, its checkpoint, the token of an image, the size of one
                   tower_checkpoints.paddle, make_newer_towers.PADDLE_WORDS[1], (40, 24)),
     "exaone4.5": (make_newer_towers.exaone_text, make_newer_towers.exaone_tower,
                   tower_checkpoints.qwen2, "<|image_pad|>", (40, 24)),
+    "dots-ocr": (make_newer_towers.dots_text, make_newer_towers.dots_tower, tower_checkpoints.dots,
+                 "<|imgpad|>", (40, 24)),
+    "minicpm-v": (make_newer_towers.minicpm_text, make_newer_towers.minicpm_tower,
+                  tower_checkpoints.minicpm, "<|image_pad|>", (40, 24)),
+    "minicpm-v-4x": (make_newer_towers.minicpm_text,
+                     lambda: make_newer_towers.minicpm_tower(merges=False),
+                     tower_checkpoints.minicpm, "<|image_pad|>", (40, 24)),
     "kimi-k25": (make_towers.kimi_text, lambda: make_towers.kimi_tower(True), tower_checkpoints.kimi,
                  "<|media_pad|>", (38, 21)),
     "kimi-vl": (make_towers.kimi_text, lambda: make_towers.kimi_tower(False),
@@ -318,6 +325,26 @@ def test_other_settings_of_paddleocr(pair):
                        "rope_parameters": {"rope_theta": 5000.0}}.items():
         m.config["vision_config"] = usual[1] | {key: wrong}
         pair.refused("rope_theta" if key == "rope_parameters" else key)
+
+
+@only("minicpm-v")
+def test_other_settings_of_minicpm(pair):
+    m = pair.checkpoint
+    usual = dict(m.processor), dict(m.config), dict(m.config["vision_config"])
+    for key, wrong in {"patch_size": 8, "resample": 2, "do_resize": False, "max_slice_nums": 0,
+                       "scale_resolution": 1, "downsample_mode": "4x",
+                       "small_image_upsize": "adaptive"}.items():
+        m.processor = usual[0] | {key: wrong}
+        pair.refused("image_size" if key == "scale_resolution" else key)
+    m.processor = usual[0]
+    for key, wrong in {"insert_layer_id": 2, "merger_times": 2, "drop_vision_last_layer": True,
+                       "downsample_mode": "8x"}.items():
+        m.config = usual[1] | {key: wrong}
+        pair.refused(key)
+    m.config = usual[1]
+    for key, wrong in {"hidden_act": "gelu", "window_kernel_size": [2, 4]}.items():
+        m.config["vision_config"] = usual[2] | {key: wrong}
+        pair.refused(key)
 
 
 @only("paddleocr")

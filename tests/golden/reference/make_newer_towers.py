@@ -1,5 +1,7 @@
-"""Tiny random models that see: GLM-OCR, PaddleOCR-VL and EXAONE 4.5, text and tower, each (metadata,
-tensors)."""
+"""Tiny random models that see: GLM-OCR, PaddleOCR-VL, EXAONE 4.5 and MiniCPM-V 4.6, text and tower,
+each (metadata, tensors)."""
+
+import numpy as np
 
 from . import make_golden
 from .make_towers import (
@@ -7,6 +9,9 @@ from .make_towers import (
 from .make_vision import Parts
 
 PADDLE_WORDS = ["<|IMAGE_START|>", "<|IMAGE_PLACEHOLDER|>", "<|IMAGE_END|>"]
+MINICPM_WORDS = ["<|image_pad|>", "<image>", "</image>", "<slice>", "</slice>", "<image_id>",
+                 "</image_id>"]
+DOTS_WORDS = ["<|img|>", "<|imgpad|>", "<|endofimg|>"]
 EXAONE_WORDS = ["<vision>", "<|image_pad|>", "</vision>"]
 
 
@@ -74,6 +79,60 @@ def exaone_tower(width=30, windows=True, seed=28):
             m.matrix(b + "ffn_" + part, TOWER_INNER, SEES, bias=True)
         m.matrix(b + "ffn_down", SEES, TOWER_INNER, bias=True)
     m.norm("v.post_ln", SEES)
+    m.matrix("mm.0", 4 * SEES, 4 * SEES, bias=True)
+    m.matrix("mm.2", width, 4 * SEES, gain=1.5, bias=True)
+    return metadata, m.tensors
+
+
+def minicpm_text():
+    """For the tower of MiniCPM-V 4.6."""
+    return spelling(make_golden.llama("llama-f32"), MINICPM_WORDS, MINICPM_WORDS[0])
+
+
+def minicpm_tower(width=30, merges=True, side=32, places=5, seed=29):
+    """Of pictures of about 4 results, and up to 5 slices. merges: patches inside the encoder."""
+    unit = 4 if merges else 2
+    keys = {"wa_layer_indexes": [0]} if merges else {}
+    metadata = tower_keys("minicpmv4_6", width, image_size=side * unit // 4,
+                          projector__scale_factor=unit, preproc_max_tiles=5, **keys)
+    metadata["clip.use_gelu"] = True
+    m = Parts(seed)
+    encoder(m, bias=True, parts=["up"], norm_bias=True)
+    m.tensors["v.patch_embd.bias"] = m.rng.normal(0, 0.2, SEES)
+    m.tensors["v.position_embd.weight"] = m.rng.normal(0, 0.4, (places ** 2, SEES))
+    m.norm("v.post_ln", SEES, bias=True)
+    if merges:
+        b = "v.vit_merger."
+        m.norm(b + "ln1", SEES, bias=True)
+        for part in ("attn_q", "attn_k", "attn_v", "attn_out"):
+            m.matrix(b + part, SEES, SEES, gain=1.5, bias=True)
+        m.norm(b + "ds_ln", 4 * SEES, bias=True)
+        m.matrix(b + "ds_ffn_up", 4 * TOWER_INNER, 4 * SEES, bias=True)
+        m.matrix(b + "ds_ffn_down", SEES, 4 * TOWER_INNER, bias=True)
+    m.norm("mm.input_norm", 4 * SEES, bias=True)
+    m.matrix("mm.up", 4 * SEES, 4 * SEES, bias=True)
+    m.matrix("mm.down", width, 4 * SEES, gain=1.5, bias=True)
+    return metadata, m.tensors
+
+
+def dots_text():
+    return spelling(make_golden.qwen("qwen2-f32"), DOTS_WORDS, "".join(DOTS_WORDS))
+
+
+def dots_tower(width=30, seed=30):
+    """Of 4 to 64 results."""
+    metadata = tower_keys("dots_ocr", width, image_min_pixels=4 * 64, image_max_pixels=64 * 64,
+                          projector__scale_factor=2, attention__layer_norm_epsilon=1e-5)
+    metadata["clip.use_silu"] = True
+    m = Parts(seed)
+    encoder(m)
+    for block in range(BLOCKS):
+        m.tensors[f"v.blk.{block}.attn_qkv.weight"] = np.concatenate(
+            [m.tensors.pop(f"v.blk.{block}.attn_{x}.weight") for x in "qkv"])
+    m.tensors["v.patch_embd.bias"] = m.rng.normal(0, 0.2, SEES)
+    m.norm("v.pre_ln", SEES)
+    m.norm("mm.post_norm", SEES)
+    m.norm("mm.input_norm", SEES, bias=True)
     m.matrix("mm.0", 4 * SEES, 4 * SEES, bias=True)
     m.matrix("mm.2", width, 4 * SEES, gain=1.5, bias=True)
     return metadata, m.tensors

@@ -1,5 +1,5 @@
-"""Tiny random models of Hugging Face's transformers that see, in float64: GLM-OCR, PaddleOCR-VL and
-EXAONE 4.5. Needs torch, torchvision, transformers and Pillow."""
+"""Tiny random models of Hugging Face's transformers that see, in float64: GLM-OCR, PaddleOCR-VL,
+EXAONE 4.5, MiniCPM-V 4.6 and MiniCPM-OCR. Needs torch, torchvision, transformers and Pillow."""
 
 import json
 
@@ -109,3 +109,70 @@ class Exaone45(Whole):
         return transformers.Exaone4_5_Processor(
             transformers.Qwen2VLImageProcessorPil(**self.processing), self.tokenizer,
             transformers.Qwen2VLVideoProcessor())
+
+
+class MiniCpmV(Whole):
+    """Of MiniCPM-V 4.6, whose text is Qwen 3.5's."""
+    pad = "<|image_pad|>"
+    names = {"image": "<image>", "slice": "<slice>", "image_id": "<image_id>"}
+    special = [pad, "<image>", "</image>", "<slice>", "</slice>", "<image_id>", "</image_id>",
+               "<|video_pad|>"]
+    family, mode = "MiniCPMV4_6", "16x"
+    limit = 1e-9  # the text's gates make more of small differences
+
+    def usual(self):
+        return {"patch_size": 4, "scale_resolution": 48, "max_slice_nums": 9, "resample": 3,
+                "downsample_mode": self.mode, "image_mean": [0.5] * 3, "image_std": [0.5] * 3}
+
+    def make(self):
+        config = getattr(transformers, self.family + "Config")(
+            text_config=self.text(
+                model_type="qwen3_5_text", num_hidden_layers=4, head_dim=16,
+                linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=16,
+                linear_value_head_dim=16, full_attention_interval=4,
+                rope_parameters={"rope_type": "default", "rope_theta": 1e4,
+                                 "partial_rotary_factor": 0.5, "mrope_section": [2, 1, 1],
+                                 "mrope_interleaved": True}),
+            vision_config={
+                "num_hidden_layers": 3, "hidden_size": 32, "num_attention_heads": 2,
+                "intermediate_size": 40, "image_size": 28, "patch_size": 4},
+            insert_layer_id=1, downsample_mode=self.mode, image_token_id=self.id(self.pad),
+            video_token_id=self.id("<|video_pad|>"), tie_word_embeddings=False)
+        return getattr(transformers, self.family + "ForConditionalGeneration")(config)
+
+    def begins(self):
+        return [self.id("<image>")]
+
+    def spelled(self, text):
+        """With the numbers of images."""
+        if not self.processing.get("use_image_id", True):
+            return text
+        first, *rest = text.split(self.pad)
+        return first + "".join(f"<image_id>{i}</image_id>{self.pad}{part}"
+                               for i, part in enumerate(rest))
+
+    def around(self):
+        return 3 if self.processing.get("use_image_id", True) else 0
+
+    def takes(self, size):
+        """Here longer images are refused."""
+        return max(size) <= 200 * min(size)
+
+    def tokenizer_names(self):
+        names = {"image_token": self.pad, "video_token": "<|video_pad|>"}
+        for name, token in self.names.items():
+            names |= {name + "_start_token": token, name + "_end_token": token.replace("<", "</")}
+        return {"extra_special_tokens": names, "pad_token": "<|endoftext|>"}
+
+    def processor(self):
+        pictures = getattr(transformers, self.family + "ImageProcessor")(**self.processing)
+        films = getattr(transformers, self.family + "VideoProcessor")()
+        return getattr(transformers, self.family + "Processor")(pictures, films, self.tokenizer)
+
+
+class MiniCpmVMore(MiniCpmV):
+    mode = "4x"
+
+
+class MiniCpmOcr(MiniCpmVMore):
+    family = "MiniCPMOcr"

@@ -1,5 +1,5 @@
-"""Models that see, in float64: the towers of GLM-OCR, PaddleOCR-VL and EXAONE 4.5, and their text
-models with images.
+"""Models that see, in float64: the towers of GLM-OCR, PaddleOCR-VL, EXAONE 4.5 and
+MiniCPM-V 4.6, and their text models with images.
 
 Written from GLM-V Team 2025, Cui et al. 2025, Bai et al. 2025 and what Hugging Face's `transformers`
 computes. Tensor and key names are those of llama.cpp's converter.
@@ -10,7 +10,9 @@ import math
 import numpy as np
 
 from .layers import gelu_tanh, rms_norm, silu, softmax
-from .towers import PlacedModel
+from .resize import resize
+from .tiled_towers import TiledModel, TiledTower
+from .towers import PlacedModel, mix
 from .vision import Tower, fit, gelu
 from .whole_towers import AxesModel, Glm4vTower, Glm5vTower
 
@@ -139,3 +141,111 @@ class Exaone45Tower(GroupedTower):
 
 class Exaone45(PlacedModel):
     tower_class, image_token = Exaone45Tower, "<|image_pad|>"
+
+
+class MiniCpmVTower(TiledTower):
+    """Four patches, two by two, become one behind a layer of the encoder, and four of these a result;
+    with a scale of 2 the first is left out."""
+    projector, usual_merged = "minicpmv4_6", 4
+
+    def cut(self, width, height):
+        """(width, height) of the picture of it all, (columns, rows) of slices or nothing, and their
+        (width, height)."""
+        side = self.key("image_size")
+        whole = lambda length, unit: max(round(length / unit) * unit, unit)
+
+        def scaled(width, height, enlarged):
+            if width * height > side * side or enlarged:
+                form = width / height
+                height = int(side / math.sqrt(form))
+                width = int(height * form)
+            return whole(width, self.unit), whole(height, self.unit)
+
+        most = self.key("preproc_max_tiles", 9)
+        about = min(math.ceil(width * height / (side * side)), most)
+        if about <= 1:
+            return scaled(width, height, True), None, None
+        grids = [(count // rows, rows) for count in (about - 1, about, about + 1)
+                 if 1 < count <= most for rows in range(1, count + 1) if count % rows == 0]
+        off = lambda grid: abs(math.log(width / height) - math.log(grid[0] / grid[1]))
+        least = min(map(off, grids))
+        columns, rows = max((grid for grid in grids if off(grid) == least), key=lambda grid: grid[1])
+        one = scaled(whole(width, columns) / columns, whole(height, rows) / rows, True)
+        return scaled(width, height, False), (columns, rows), one
+
+    def pictures(self, rgb):
+        (width, height), grid, one = self.cut(*rgb.shape[1::-1])
+        pictures, texts = [resize(rgb, width, height, "bicubic")], [["<image>"]]
+        end = "</image>"
+        if grid:
+            columns, rows = grid
+            large = resize(rgb, columns * one[0], rows * one[1], "bicubic")
+            for i in range(rows * columns):
+                texts.append([end] + ["Ċ"] * (i > 0 and i % columns == 0) + ["<slice>"])
+                end = "</slice>"
+                x, y = i % columns * one[0], i // columns * one[1]
+                pictures.append(large[y:y + one[1], x:x + one[0]])
+        return pictures, texts + [[end]]
+
+    def block(self, x, b):
+        h = self.norm(x, b + "ln1", self.eps)
+        q, k, v = (self.linear(h, b + part).reshape(len(h), self.heads, -1)
+                   for part in ("attn_q", "attn_k", "attn_v"))
+        return x + self.linear(mix(q, k, v, q.shape[-1] ** -0.5), b + "attn_out")
+
+    def squares(self, x):
+        """(squares, 4, width) of (rows, columns, width)."""
+        rows, columns, width = x.shape
+        x = x.reshape(rows // 2, 2, columns // 2, 2, width).swapaxes(1, 2)
+        return x.reshape(rows * columns // 4, 4, width)
+
+    def results(self, rgb):
+        x = self.linear(self.patches(rgb), "v.patch_embd")
+        rows, columns, width = x.shape
+        table = self.tensors["v.position_embd.weight"]
+        side = round(math.sqrt(len(table)))
+        down, across = (np.arange(n) * side // n for n in (rows, columns))
+        x = (x + table[down[:, None] * side + across[None, :]]).reshape(rows * columns, width)
+        merger = self.key("wa_layer_indexes", [-1])[0] if self.merged == 4 else -1
+        for layer in range(self.layers):
+            b = f"v.blk.{layer}."
+            x = self.block(x, b)
+            h = gelu_tanh(self.linear(self.norm(x, b + "ln2", self.eps), b + "ffn_up"))
+            x = x + self.linear(h, b + "ffn_down")
+            if layer == merger:
+                b = "v.vit_merger."
+                x = np.stack([self.block(square, b)
+                              for square in self.squares(x.reshape(rows, columns, width))])
+                h = self.norm(x.reshape(len(x), -1), b + "ds_ln", self.eps)
+                h = self.linear(gelu_tanh(self.linear(h, b + "ds_ffn_up")), b + "ds_ffn_down")
+                x, rows, columns = x.mean(1) + h, rows // 2, columns // 2
+        x = self.squares(self.norm(x, "v.post_ln", self.eps).reshape(rows, columns, width))
+        x = self.norm(x.reshape(len(x), -1), "mm.input_norm", 1e-6)
+        x = self.linear(gelu(self.linear(x, "mm.up")), "mm.down")
+        return x.reshape(rows // 2, columns // 2, -1)
+
+
+class MiniCpmV(TiledModel):
+    tower_class, image_token = MiniCpmVTower, "<|image_pad|>"
+
+
+class DotsOcrTower(GroupedTower):
+    projector, merged_key = "dots_ocr", "projector.scale_factor"
+
+    def results(self, rgb):
+        norm = lambda x, name: rms_norm(x, self.tensors[name + ".weight"], self.eps)
+        x = norm(self.linear(self.patches(rgb), "v.patch_embd"), "v.pre_ln")
+        rows, columns = x.shape[:2]
+        for layer in range(self.layers):
+            b = f"v.blk.{layer}."
+            x = x + self.attend(norm(x, b + "ln1"), b)
+            h = norm(x, b + "ln2")
+            h = silu(self.linear(h, b + "ffn_gate")) * self.linear(h, b + "ffn_up")
+            x = x + self.linear(h, b + "ffn_down")
+        x = self.merge(self.norm(norm(x, "mm.post_norm"), "mm.input_norm", 1e-6))
+        x = self.linear(gelu(self.linear(x, "mm.0")), "mm.2")
+        return x.reshape(rows // self.merged, columns // self.merged, -1)
+
+
+class DotsOcr(PlacedModel):
+    tower_class, image_token = DotsOcrTower, "<|imgpad|>"

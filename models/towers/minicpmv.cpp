@@ -5,6 +5,7 @@
 // large image is cut into slices, and a picture of it all stands before them.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include "engine/core/file.h"

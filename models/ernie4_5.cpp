@@ -1,15 +1,22 @@
 // ERNIE 4.5 and its experts: the plain decoder with interleaved RoPE; experts are chosen by softmax
-// with a bias on the choice, beside one that every token takes. Baidu-ERNIE-Team 2025.
+// with a bias on the choice, beside one that every token takes. Baidu-ERNIE-Team 2025. The text of
+// PaddleOCR-VL has half-split RoPE, whose pairs have axes. Cui et al. 2025.
 #include "engine/model/checkpoint.h"
 #include "engine/model/checkpoint_experts.h"
+#include "engine/model/checkpoint_rope.h"
 #include "engine/model/decoder.h"
 
 namespace infer {
 namespace {
 
+constexpr const char* kPaddle = "PaddleOCRVLForConditionalGeneration";
+
 Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   HparamReader r(source);
-  auto model = std::make_unique<DecoderModel>(r, op::Rope::Style::interleaved);
+  const bool sees = r.architecture() == "paddleocr";
+  auto model = std::make_unique<DecoderModel>(
+      r, sees ? op::Rope::Style::half_split : op::Rope::Style::interleaved);
+  if (sees) read_axes(r, model->mutable_info().ropes[0], false);
   model->experts.route = read_route(r, model->params, 1, true);
   return DecoderModel::finish(std::move(model), r);
 }
@@ -68,8 +75,13 @@ void map_experts(CheckpointMap& m) {
 
 void map(CheckpointMap& m) {
   const bool routed = m.config.checkpoint() == "Ernie4_5_MoeForCausalLM";
-  m.config.assume("tie_word_embeddings", true);
-  m.begin({.architecture = routed ? "ernie4_5-moe" : "ernie4_5", .rope_base = 500000.0});
+  const bool sees = m.config.checkpoint() == kPaddle;
+  if (!sees) m.config.assume("tie_word_embeddings", true);
+  m.begin({.architecture = sees     ? "paddleocr"
+                           : routed ? "ernie4_5-moe"
+                                    : "ernie4_5",
+           .rope_base = 500000.0});
+  if (sees) map_axes(m, {16, 24, 24});
   m.config.require(m.config.get_float("moe_norm_min", 0.0) <= 1e-6, "this moe_norm_min");
   m.ends();
   m.layers({{"input_layernorm", "attn_norm"}, {"post_attention_layernorm", "ffn_norm"}});
@@ -83,8 +95,9 @@ void map(CheckpointMap& m) {
 }  // namespace
 
 const ArchDef& ernie4_5_arch() {
-  static constexpr const char* kNames[] = {"ernie4_5", "ernie4_5-moe"};
-  static constexpr const char* kCheckpoints[] = {"Ernie4_5ForCausalLM", "Ernie4_5_MoeForCausalLM"};
+  static constexpr const char* kNames[] = {"ernie4_5", "ernie4_5-moe", "paddleocr"};
+  static constexpr const char* kCheckpoints[] = {"Ernie4_5ForCausalLM", "Ernie4_5_MoeForCausalLM",
+                                                 kPaddle};
   static const ArchDef def{kNames, create, kCheckpoints, map};
   return def;
 }

@@ -46,6 +46,7 @@ void map(CheckpointMap& m) {
             {"self_attn.k_norm", "attn_k_norm"}});
   m.attention();
   m.feed_forward();
+  m.tensors.ignore_prefix("mtp.");  // EXAONE 4.5's layers that predict further tokens
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// GLM-4 (0414), and the text of GLM-4.1V and GLM-4.6V-Flash: norms before and after each part,
-// fused gate/up, interleaved RoPE over part of the head, biases on q, k and v. GLM Team 2024. In
-// files of the models that see, where the pairs of RoPE have axes, they lie half of that part
+// GLM-4 (0414), and the text of GLM-4.1V, GLM-4.6V-Flash and GLM-OCR: norms before and after each
+// part, fused gate/up, interleaved RoPE over part of the head, biases on q, k and v. GLM Team 2024.
+// In files of the models that see, where the pairs of RoPE have axes, they lie half of that part
 // apart.
 #include <vector>
 
@@ -10,6 +10,9 @@
 
 namespace infer {
 namespace {
+
+constexpr const char* kGlm4v = "Glm4vForConditionalGeneration";
+constexpr const char* kOcr = "GlmOcrForConditionalGeneration";
 
 Result<std::unique_ptr<Model>> create(const WeightSource& source) {
   HparamReader r(source);
@@ -51,7 +54,8 @@ void map_split(CheckpointMap& m, int64_t layer, const std::string& part, int64_t
 }
 
 void map(CheckpointMap& m) {
-  const bool sees = m.config.checkpoint() == "Glm4vForConditionalGeneration";
+  const bool ocr = m.config.checkpoint() == kOcr;
+  const bool sees = ocr || m.config.checkpoint() == kGlm4v;
   if (!sees) m.config.assume("partial_rotary_factor", 0.5);
   m.begin({.architecture = "glm4"});
   m.ends();
@@ -63,19 +67,22 @@ void map(CheckpointMap& m) {
             {"mlp.down_proj", "ffn_down"}});
   if (!sees) return m.attention();
   map_axes(m, {8, 12, 12});
+  const int64_t usual_kv_heads = ocr ? 8 : 2;
   m.layers({{"self_attn.v_proj", "attn_v"}, {"self_attn.o_proj", "attn_output"}});
   for (int64_t layer = 0; layer < m.layer_count(); ++layer) {
     map_split(m, layer, "q", m.head_count());
-    map_split(m, layer, "k", m.config.get_int("num_key_value_heads", 2, 1, m.head_count()));
+    map_split(m, layer, "k",
+              m.config.get_int("num_key_value_heads", usual_kv_heads, 1, m.head_count()));
   }
+  // A layer that predicts further tokens.
+  if (ocr) m.tensors.ignore_prefix(layer_name(m.layer_count(), ""));
 }
 
 }  // namespace
 
 const ArchDef& glm4_arch() {
   static constexpr const char* kNames[] = {"glm4"};
-  static constexpr const char* kCheckpoints[] = {"Glm4ForCausalLM",
-                                                 "Glm4vForConditionalGeneration"};
+  static constexpr const char* kCheckpoints[] = {"Glm4ForCausalLM", kGlm4v, kOcr};
   static const ArchDef def{.names = kNames,
                            .create = create,
                            .checkpoints = kCheckpoints,

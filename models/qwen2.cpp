@@ -64,9 +64,9 @@ void map(CheckpointMap& m) {
 
 const ArchDef& qwen2_arch() {
   static constexpr const char* kNames[] = {"qwen2", "qwen2moe", "qwen2vl"};
-  static constexpr const char* kCheckpoints[] = {"Qwen2ForCausalLM", "Qwen2MoeForCausalLM",
-                                                 "Qwen2VLForConditionalGeneration",
-                                                 "Qwen2_5_VLForConditionalGeneration"};
+  static constexpr const char* kCheckpoints[] = {
+      "Qwen2ForCausalLM", "Qwen2MoeForCausalLM", "Qwen2VLForConditionalGeneration",
+      "Qwen2_5_VLForConditionalGeneration", "DotsOCRForCausalLM"};
   static const ArchDef def{kNames, create, kCheckpoints, map};
   return def;
 }

@@ -39,6 +39,10 @@ constexpr SeeingClass kSeeing[] = {
     {"KimiK25ForConditionalGeneration", "deepseek_v3", "DeepseekV3ForCausalLM"},
     {"Kimi_K25ForConditionalGeneration", "kimi_k2", "DeepseekV3ForCausalLM"},
     {"Kimi_K25ForConditionalGeneration", "deepseek_v3", "DeepseekV3ForCausalLM"},
+    {"MiniCPMV4_6ForConditionalGeneration", "qwen3_5_text", "Qwen3_5ForCausalLM"},
+    {"MiniCPMOcrForConditionalGeneration", "qwen3_5_text", "Qwen3_5ForCausalLM"},
+    {"Exaone4_5_ForConditionalGeneration", "exaone4", "Exaone4ForCausalLM"},
+    {"Exaone4_5_ForConditionalGeneration", "exaone4_5_text", "Exaone4ForCausalLM"},
     {"Glm46VForConditionalGeneration", "glm4v_text", "Glm4vForConditionalGeneration"},
     {"Glm46VForConditionalGeneration", "glm4v_moe_text", "Glm4vMoeForConditionalGeneration"},
 };

@@ -33,10 +33,12 @@ constexpr const char* kOutside[] = {"lm_head.", "output.", "classifier.", "dense
                                     "score.",   "head.",   "sentence.",   "mtp."};
 /// What reads images and sound, of which texts need nothing.
 constexpr const char* kTowers[] = {
-    "vision_tower.",      "vision_model.", "multi_modal_projector.", "visual.",
-    "audio_tower.",       "embed_vision.", "embed_audio.",           "vision_adapter.",
-    "vision_projection.", "connector.",    "vit_large_projector.",   "mlp1.",
-    "image_newline",      "mm_projector."};
+    "vision_tower.", "vision_model.",        "multi_modal_projector.",
+    "visual.",       "audio_tower.",         "embed_vision.",
+    "embed_audio.",  "vision_adapter.",      "vision_projection.",
+    "connector.",    "vit_large_projector.", "mlp1.",
+    "image_newline", "mm_projector.",        "mlp_AR.",
+    "merger."};
 
 }  // namespace
 

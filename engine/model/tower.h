@@ -64,7 +64,8 @@ struct TowerInfo {
   /// The token of the model's vocabulary that chat templates write in an image's place, and what
   /// stands for an image in other texts: that token with what is to be around it.
   std::string token, text;
-  /// What the token becomes in any text before it is tokenised; empty: it stays.
+  /// What the token becomes in any text before it is tokenised; empty: it stays. "{}" in it is the
+  /// image's number in the text, from 0.
   std::string expanded;
   /// The token whose embedding is line_end(), where the tower's file has none. Empty: none.
   std::string line_token;
@@ -88,6 +89,8 @@ class Tower : public Model {
   virtual int64_t most_patches(int64_t results) const {
     return results * tower_.merged * tower_.merged;
   }
+  /// Rows that a step of a picture with so many results at most returns.
+  virtual int64_t most_outputs(int64_t results) const { return results; }
   /// Cuts one of the pictures into patches.
   virtual TowerStep lay_out(const Image& image) const = 0;
   /// A row that is no result, but stands between lines of results: [width]. Empty: none does.

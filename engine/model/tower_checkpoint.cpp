@@ -16,7 +16,8 @@ constexpr int64_t kMostTowerCount = int64_t{1} << 20;
 /// What the names of a tower's tensors begin with.
 constexpr std::initializer_list<const char*> kParts = {
     "visual.",    "vision_tower.", "multi_modal_projector.", "embed_vision.", "vision_model.",
-    "connector.", "mlp1.",         "image_newline",          "mm_projector."};
+    "connector.", "mlp1.",         "image_newline",          "mm_projector.", "mlp_AR.",
+    "merger."};
 constexpr const char* kRoot = "model.";
 
 std::string root_of(const WeightSource& raw) {

@@ -132,24 +132,37 @@ void add_class_row(TowerStep& step, int64_t values) {
   step.inputs[0].resize(step.inputs[0].size() + static_cast<size_t>(values));
 }
 
-std::vector<double> cubic_shares(int64_t places, int64_t n) {
-  constexpr double kA = -0.75;
-  const auto weight = [](double distance) {
-    const double x = std::abs(distance);
-    if (x <= 1) return ((kA + 2) * x - (kA + 3)) * x * x + 1;
-    return x < 2 ? ((kA * x - 5 * kA) * x + 8 * kA) * x - 4 * kA : 0.0;
-  };
+namespace {
+
+/// What each of n points takes of the places around it: `reach` on each side, by their distance.
+template <typename Weight>
+std::vector<double> shares(int64_t places, int64_t n, int64_t reach, Weight weight) {
   std::vector<double> all(static_cast<size_t>(places * n));
   const double scale = static_cast<double>(places) / static_cast<double>(n);
   for (int64_t i = 0; i < n; ++i) {
     const double centre = (static_cast<double>(i) + 0.5) * scale - 0.5;
-    const auto first = static_cast<int64_t>(std::floor(centre)) - 1;
-    for (int64_t place = first; place < first + 4; ++place) {
+    const auto first = static_cast<int64_t>(std::floor(centre)) - reach + 1;
+    for (int64_t place = first; place < first + 2 * reach; ++place) {
       const int64_t held = std::clamp<int64_t>(place, 0, places - 1);
-      all[static_cast<size_t>(i * places + held)] += weight(static_cast<double>(place) - centre);
+      const double distance = std::abs(static_cast<double>(place) - centre);
+      all[static_cast<size_t>(i * places + held)] += weight(distance);
     }
   }
   return all;
+}
+
+}  // namespace
+
+std::vector<double> cubic_shares(int64_t places, int64_t n) {
+  constexpr double kA = -0.75;
+  return shares(places, n, 2, [](double x) {
+    if (x <= 1) return ((kA + 2) * x - (kA + 3)) * x * x + 1;
+    return x < 2 ? ((kA * x - 5 * kA) * x + 8 * kA) * x - 4 * kA : 0.0;
+  });
+}
+
+std::vector<double> linear_shares(int64_t places, int64_t n) {
+  return shares(places, n, 1, [](double x) { return std::max(0.0, 1 - x); });
 }
 
 void add_resampled(std::span<const float> table, int64_t width, std::span<const double> across,

@@ -44,6 +44,9 @@ ValueId merge_patches(ModelBuilder& m, ValueId x, const TowerInfo& tower);
 /// cubic convolution of a = -0.75 (Keys 1981); beyond an end its place is repeated.
 std::vector<double> cubic_shares(int64_t places, int64_t n);
 
+/// The same, in straight lines between the middles of places.
+std::vector<double> linear_shares(int64_t places, int64_t n);
+
 /// Adds the row of a class token behind the patches, which have `values` pixel values each: it has
 /// none.
 void add_class_row(TowerStep& step, int64_t values);

@@ -20,6 +20,7 @@ struct VisionBlock {
   static constexpr float kQkEps = 1e-6f;
   int64_t width = 0;
   int64_t heads = 1;
+  int64_t kv_heads = 0;  ///< of keys and values; 0: as many
   int64_t feed_forward = 0;
   bool swapped = false;  ///< "ffn_up" and "ffn_down" have each other's names, as in older files
   float eps = 1e-6f;
@@ -33,6 +34,9 @@ struct VisionBlock {
   bool scaled = false;                 ///< what is added to x is multiplied with "ls1" and "ls2"
   int32_t division = 0;                ///< of the image's patches: text_attention()
   op::Rope::Style style = op::Rope::Style::half_split;
+  /// Rows are results, and the lists of StepInput::output_rows from this one on say where the text
+  /// of each begins and ends. 0: rows are patches.
+  int32_t lists = 0;
 };
 
 /// `clip.vision.` embedding_length, feed_forward_length (or, where it is missing or 0 as in some
@@ -42,6 +46,10 @@ VisionBlock read_vision_block(HparamReader& r, ModelInfo& info);
 
 /// SwiGLU of both, held within ±limit, gates from above alone; 0: not held.
 ValueId limited_glu(ModelBuilder& m, ValueId gate, ValueId up, op::Glu::Kind kind, float limit);
+
+/// The first half of a layer: x + attention(norm(x)). Names begin with `prefix`.
+ValueId vision_attention(ModelBuilder& m, ValueId x, const std::string& prefix,
+                         const VisionBlock& block);
 
 /// x [width, 1, patches] → the same shape. Sets the units of the nodes.
 ValueId vision_layer(ModelBuilder& m, ValueId x, int64_t layer, const VisionBlock& block);

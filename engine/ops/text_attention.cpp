@@ -122,6 +122,29 @@ void cases(std::vector<OpCase>& all) {
       all.push_back(std::move(c));
     }
   }
+  for (const int64_t outputs : {1, 17, 70}) {
+    for (const int64_t size : {32, 64}) {
+      OpCase c;
+      c.name = "among " + std::to_string(outputs) + " results, heads of " + std::to_string(size);
+      c.rows = outputs + 30;
+      c.outputs = outputs;
+      c.tolerance = 1e-10;
+      c.build = [=](CaseBuilder& b) {
+        GraphBuilder& g = b.graph();
+        ValueId parts[3];
+        for (int i = 0; i < 3; ++i) {
+          const ValueId rows = g.input(StepInput::output_rows);
+          const ValueId x = b.activations((i == 0 ? 4 : 2) * size);
+          parts[i] = g.split_heads(g.add(op::SelectRows{}, {x, rows}), i == 0 ? 4 : 2);
+        }
+        // The first ones of more.
+        const auto one = [&](int64_t value) { return b.indices(1, value + 1, value); };
+        g.output(g.add(op::TextAttention{.scale = 0.15f},
+                       {parts[0], parts[1], parts[2], one(0), one(outputs), kNoValue}));
+      };
+      all.push_back(std::move(c));
+    }
+  }
 }
 
 }  // namespace

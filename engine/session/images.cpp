@@ -117,11 +117,17 @@ Result<std::vector<int32_t>> Engine::tokenize(std::string_view text, const Token
     const std::string& mark = impl_->image_mark;
     const std::string& expanded = impl_->image_expanded;
     std::string whole;
+    int64_t number = 0;
     while (!mark.empty() && !expanded.empty()) {
       const size_t at = text.find(mark);
       if (at == std::string_view::npos) break;
       whole += text.substr(0, at);
-      whole += expanded;
+      const size_t place = expanded.find("{}");
+      whole += expanded.substr(0, place);
+      if (place != std::string::npos) {
+        whole += std::to_string(number++);
+        whole += expanded.substr(place + 2);
+      }
       text.remove_prefix(at + mark.size());
     }
     whole += text;

@@ -62,8 +62,9 @@ Status open_images(OpenedModel& opened, const LoadOptions& options) {
   }
   PlanRequest& request = made->request;
   request = opened.request;
-  request.max_outputs = tower.picture_results > 0 ? tower.picture_results : made->most_rows;
-  request.max_rows = made->tower->most_patches(request.max_outputs);
+  const int64_t results = tower.picture_results > 0 ? tower.picture_results : made->most_rows;
+  request.max_outputs = made->tower->most_outputs(results);
+  request.max_rows = made->tower->most_patches(results);
   request.context = request.max_rows;
   request.sequences = 1;
   request.fewer_rows = request.k_auto = request.v_auto = request.spill = request.streamed = false;

@@ -1,7 +1,7 @@
 // The tower of GLM-4.1V, GLM-4.5V and GLM-4.6V (GLM-V Team 2025): a pre-norm encoder with RMSNorm
 // and SwiGLU, learned positions, which are resampled to the image's grid, and 2-D RoPE. Four
 // patches, two by two, make one result: a convolution over them, then a gated feed-forward of its
-// own.
+// own. GLM-OCR (Z.ai 2026) has no learned positions, but an RMSNorm on every q and k head.
 #include <algorithm>
 #include <cmath>
 
@@ -15,8 +15,10 @@ namespace infer {
 namespace {
 
 constexpr const char* kTable = "v.position_embd.weight";
+constexpr const char* kNorm = "v.norm_embd.weight";
 constexpr const char* kMerger = "mm.patch_merger";
 constexpr const char* kNext = "glm5v";  // the projector of GLM-5.3-Flash
+constexpr const char* kOcr = "GlmOcrForConditionalGeneration";
 constexpr float kProjectorEps = 1e-5f;
 
 class Glm4v : public Tower {
@@ -34,14 +36,16 @@ class Glm4v : public Tower {
     limits_ = read_pixel_limits(
         r, tower_, {(next ? 16 : 8) * unit * unit, (next ? 8000 : 6144) * unit * unit});
     block_ = read_vision_block(r, info_);
+    const bool ocr = !next && source.find(kTable) == nullptr && source.find(kNorm) == nullptr;
     // In GLM-4V's files the key is of the projector's feed-forward; those of layers are as wide as
     // the results.
-    if (!next) inner_ = r.get_int("vision.feed_forward_length", 0, 0, kMaxWidth);
+    const bool of_projector = !next && !ocr;
+    if (of_projector) inner_ = r.get_int("vision.feed_forward_length", 0, 0, kMaxWidth);
     if (const Weight* up = source.find("mm.up.weight"); up != nullptr && inner_ == 0) {
       inner_ = up->desc.shape[1];
     }
     inner_ = std::max<int64_t>(inner_, 1);
-    if (!next) block_.feed_forward = tower_.width;
+    if (of_projector) block_.feed_forward = tower_.width;
     block_.swapped = false;
     block_.rms_norms = true;
     block_.gated = op::Glu::Kind::silu;
@@ -49,9 +53,10 @@ class Glm4v : public Tower {
     info_.takes_images = {3 * tower_.patch * tower_.patch};
     info_.more_output_rows = tower_.merged * tower_.merged - 1;
     info_.ropes = {image_rope(block_.width / block_.heads, 10000.0)};
+    block_.head_norms = !of_projector;
+    if (!of_projector) check_projector(r, source);
+    if (ocr) return;
     if (next) {
-      check_projector(r, source);
-      block_.head_norms = true;
       block_.limit = static_cast<float>(r.get_float("vision.swiglu_clamp", 0.0));
       if (block_.limit > 0) return;
       r.set_error(error(StatusCode::bad_file,
@@ -95,7 +100,7 @@ class Glm4v : public Tower {
       x = m.add(x, m.linear(pixels, "v.patch_embd_1", block_.width));
     }
     if (!table_.empty()) {
-      x = m.rms_norm(x, "v.norm_embd.weight", block_.eps);
+      x = m.rms_norm(x, kNorm, block_.eps);
       x = m.add(x, m.g.input(StepInput::image, 1, block_.width));
     }
     for (int64_t layer = 0; layer < info_.layers; ++layer) x = vision_layer(m, x, layer, block_);
@@ -229,7 +234,7 @@ void map(TowerMap& m) {
   const double base = m.config.get_float("rope_parameters.rope_theta", 10000.0);
   m.config.require(base == 10000.0, "the tower's rope_theta");
   m.patches("visual.patch_embed.proj", frames);
-  if (!next) {
+  if (!next && !m.is(kOcr)) {
     m.tensor("visual.post_conv_layernorm", "v.norm_embd");
     m.tensors.copy("visual.embeddings.position_embedding.weight", kTable);
   }
@@ -263,7 +268,7 @@ const TowerDef& glm4v_tower() {
   static constexpr const char* kProjectors[] = {"glm4v", kNext};
   static constexpr const char* kCheckpoints[] = {
       "Glm4vForConditionalGeneration", "Glm4vMoeForConditionalGeneration",
-      "Glm46VForConditionalGeneration", "Glm5NextForConditionalGeneration"};
+      "Glm46VForConditionalGeneration", "Glm5NextForConditionalGeneration", kOcr};
   static const TowerDef def{kProjectors, create, kCheckpoints, map};
   return def;
 }

@@ -11,7 +11,7 @@ import pytest
 np = pytest.importorskip("numpy")
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
 
-from tests.golden.reference import gguf, make_towers, png  # noqa: E402
+from tests.golden.reference import gguf, make_newer_towers, make_towers, png  # noqa: E402
 
 if not os.environ.get("INFER_BIN"):
     pytest.skip("INFER_BIN does not name the program", allow_module_level=True)
@@ -25,6 +25,14 @@ KINDS = {  # text, tower, the token of an image, its size
     "internvl": (make_towers.qwen_text, make_towers.internvl_tower, "<IMG_CONTEXT>", (24, 16)),
     "glm4v": (make_towers.glm4_text, make_towers.glm4v_tower, "<|image|>", (24, 16)),
     "glm5v": (make_towers.glm5_text, make_towers.glm5v_tower, "<|image|>", (24, 16)),
+    "glm-ocr": (make_towers.glm4_text, make_newer_towers.glm_ocr_tower, "<|image|>", (24, 16)),
+    "paddleocr": (make_newer_towers.paddle_text, make_newer_towers.paddle_tower,
+                  make_newer_towers.PADDLE_WORDS[1], (24, 16)),
+    "exaone4.5": (make_newer_towers.exaone_text, make_newer_towers.exaone_tower, "<|image_pad|>",
+                  (24, 16)),
+    "dots-ocr": (make_newer_towers.dots_text, make_newer_towers.dots_tower, "<|imgpad|>", (24, 16)),
+    "minicpm-v": (make_newer_towers.minicpm_text, make_newer_towers.minicpm_tower, "<|image_pad|>",
+                  (24, 16)),
     "kimi-k25": (make_towers.kimi_text, lambda: make_towers.kimi_tower(True), "<|media_pad|>", (24, 16)),
     "kimi-vl": (make_towers.kimi_text, lambda: make_towers.kimi_tower(False), "<|media_pad|>", (24, 16)),
     "llama4": (make_towers.llama4_text, make_towers.llama4_tower, "<|image|>", (24, 16)),

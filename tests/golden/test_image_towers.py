@@ -14,7 +14,7 @@ np = pytest.importorskip("numpy")
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
 
 from tests.golden.reference import (  # noqa: E402
-    whole_towers, gguf, make_towers, png, tiled_towers, towers)
+    gguf, make_newer_towers, make_towers, newer_towers, png, tiled_towers, towers, whole_towers)
 from tests.golden.reference.model import nmse  # noqa: E402
 
 if not os.environ.get("INFER_BIN"):
@@ -71,6 +71,22 @@ KINDS = {
                     whole_towers.KimiVl, ["<|media_start|>"] + KIMI_SHOWN[1:], KIMI_SIZES, whole=True),
     "llama4": kind(make_towers.llama4_text, make_towers.llama4_tower, whole_towers.Llama4,
                    ["<|image|>"], TILED_SIZES),
+    "glm-ocr": kind(make_towers.glm4_text, make_newer_towers.glm_ocr_tower, newer_towers.GlmOcr,
+                    GLM4V_SHOWN, GLM4V_SIZES, whole=True),
+    "paddleocr": kind(make_newer_towers.paddle_text, make_newer_towers.paddle_tower,
+                      newer_towers.PaddleOcr, make_newer_towers.PADDLE_WORDS, GLM4V_SIZES, whole=True),
+    "exaone4.5": kind(make_newer_towers.exaone_text, make_newer_towers.exaone_tower,
+                      newer_towers.Exaone45, make_newer_towers.EXAONE_WORDS, GLM4V_SIZES, whole=True),
+    "exaone4.5-without-windows": kind(
+        make_newer_towers.exaone_text, lambda: make_newer_towers.exaone_tower(windows=False),
+        newer_towers.Exaone45, make_newer_towers.EXAONE_WORDS, GLM4V_SIZES, whole=True),
+    "dots-ocr": kind(make_newer_towers.dots_text, make_newer_towers.dots_tower,
+                     newer_towers.DotsOcr, make_newer_towers.DOTS_WORDS, GLM4V_SIZES, whole=True),
+    "minicpm-v": kind(make_newer_towers.minicpm_text, make_newer_towers.minicpm_tower,
+                      newer_towers.MiniCpmV, ["<|image_pad|>"], TILED_SIZES),
+    "minicpm-v-4x": kind(make_newer_towers.minicpm_text,
+                         lambda: make_newer_towers.minicpm_tower(merges=False),
+                         newer_towers.MiniCpmV, ["<|image_pad|>"], TILED_SIZES),
     "mistral3": kind(make_towers.mistral3_text, make_towers.pixtral_tower, towers.Mistral3,
                      ["[IMG]", "[IMG_END]"], MISTRAL_SIZES),
     "mistral3-without-break": kind(
@@ -184,7 +200,8 @@ def test_images_are_longer_than_windows(made):
     window = reference.key("attention.sliding_window")
     assert rows - len(tokens) >= window - 1
     ids = reference.place(tokens, [pixels_of(made.of, 2)])
-    assert (reference.ahead is None) == (made.name in ("gemma4", "llama4"))
+    assert (reference.ahead is None) == (made.name in (
+        "gemma4", "llama4", "exaone4.5", "exaone4.5-without-windows"))
     if reference.ahead is not None:
         reference.ahead = None
         blind = super(towers.PlacedModel, reference).logits(ids)[reference.ends].ravel()
@@ -327,6 +344,8 @@ def shown_text(made):
     """What the mark of an image becomes, and how many tokens of it an image has no need of."""
     if made.name == "gemma3":
         return "\n\n<start_of_image><end_of_image>\n\n", 0
+    if made.name.startswith("minicpm-v"):
+        return "<image_id>0</image_id><|image_pad|>", 1
     return "".join(made.of.shown), 1
 
 

@@ -403,3 +403,18 @@ def test_sparse_attention_of_minicpm_is_not_applied(tmp_path):
     done = infer("plan", "-m", tmp_path / "m", "-c", "64")
     assert done.returncode == 0, done.stderr
     assert "sparse_config is not applied" in done.stderr and "8192" in done.stderr
+
+
+def test_dots_ocr_is_its_text(tmp_path):
+    d = Directory("qwen2-f32")
+    expected = dict(d.left)
+    d.rename({"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"})
+    d.rename(NORMS | ATTENTION | FEED_FORWARD, range(d.layers))
+    d.tensors["vision_tower.blocks.0.norm1.weight"] = np.ones(8, np.float32)
+    d.save(tmp_path / "m", "DotsOCRForCausalLM", rms_norm_eps=1e-6,
+           head_dim=d.key("attention.key_length"),
+           vision_config={"embed_dim": 8, "num_hidden_layers": 1})
+    metadata, after = convert(tmp_path / "m", tmp_path)
+    assert metadata["general.architecture"] == "qwen2"
+    assert after.keys() == expected.keys()
+    assert all(np.array_equal(after[key], x) for key, x in expected.items())

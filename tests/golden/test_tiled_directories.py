@@ -29,6 +29,7 @@ if not hasattr(transformers, "Idefics3ImageProcessorPil"):
 
 from PIL import Image  # noqa: E402
 
+from tests.golden.reference import newer_from_transformers as newer  # noqa: E402
 from tests.golden.reference import whole_from_transformers as whole  # noqa: E402
 from tests.golden.reference import png, tiled_from_transformers as theirs  # noqa: E402
 from tests.golden.reference.model import nmse  # noqa: E402
@@ -65,6 +66,16 @@ KINDS = {
     "kimi-vl": lambda: whole.KimiVl(),
     "llama4": lambda: whole.Llama4(),
     "llama4-two-tiles": lambda: whole.Llama4(max_patches=2),
+    "glm-ocr": lambda: newer.GlmOcr(),
+    "paddleocr": lambda: newer.PaddleOcrVl(),
+    "paddleocr-flat": lambda: newer.PaddleOcrVlFlat(),
+    "exaone4.5": lambda: newer.Exaone45(),
+    "minicpm-v": lambda: newer.MiniCpmV(),
+    "minicpm-v-4x": lambda: newer.MiniCpmVMore(),
+    "minicpm-v-uncut": lambda: newer.MiniCpmV(slice_mode=False, use_image_id=False),
+    "minicpm-v-fewer": lambda: newer.MiniCpmV(max_slice_nums=4),
+    "minicpm-ocr": lambda: newer.MiniCpmOcr(),
+    "minicpm-ocr-never-larger": lambda: newer.MiniCpmOcr(small_image_upsize="never"),
     "internvl-at-least-2": lambda: theirs.InternVl(min_patches=2, max_patches=12),
 }
 
@@ -98,7 +109,7 @@ class Made:
         ids, logits = self.family.logits(text, images)
         out = self.folder.parent / "logits.f32"
         infer(self.folder, "eval", "--mmproj", self.folder, *files, "--exact", "--logits", out,
-              "--tokens", ",".join(map(str, self.tokens(text))))
+              "--tokens", ",".join(map(str, self.tokens(self.family.spelled(text)))))
         told = np.fromfile(out, "<f4").reshape(-1, logits.shape[1])
         run = json.loads(infer(self.folder, "run", "-q", "--json", "-p", text, "-n", 1, *files,
                                "-c", 4096))

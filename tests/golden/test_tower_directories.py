@@ -14,7 +14,7 @@ np = pytest.importorskip("numpy")
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
 
 from tests.golden.reference import (  # noqa: E402
-    gguf, make_towers, make_vision, png, safetensors, tower_checkpoints)
+    gguf, make_newer_towers, make_towers, make_vision, png, safetensors, tower_checkpoints)
 
 if not os.environ.get("INFER_BIN"):
     pytest.skip("INFER_BIN does not name the program", allow_module_level=True)
@@ -46,6 +46,19 @@ KINDS = {  # text, tower, its checkpoint, the token of an image, the size of one
               (40, 24)),
     "glm5v": (make_towers.glm5_text, make_towers.glm5v_tower, tower_checkpoints.glm4v, "<|image|>",
               (38, 21)),
+    "glm-ocr": (make_towers.glm4_text, make_newer_towers.glm_ocr_tower, tower_checkpoints.glm_ocr,
+                "<|image|>", (40, 24)),
+    "paddleocr": (make_newer_towers.paddle_text, make_newer_towers.paddle_tower,
+                  tower_checkpoints.paddle, make_newer_towers.PADDLE_WORDS[1], (40, 24)),
+    "exaone4.5": (make_newer_towers.exaone_text, make_newer_towers.exaone_tower,
+                  tower_checkpoints.qwen2, "<|image_pad|>", (40, 24)),
+    "dots-ocr": (make_newer_towers.dots_text, make_newer_towers.dots_tower, tower_checkpoints.dots,
+                 "<|imgpad|>", (40, 24)),
+    "minicpm-v": (make_newer_towers.minicpm_text, make_newer_towers.minicpm_tower,
+                  tower_checkpoints.minicpm, "<|image_pad|>", (40, 24)),
+    "minicpm-v-4x": (make_newer_towers.minicpm_text,
+                     lambda: make_newer_towers.minicpm_tower(merges=False),
+                     tower_checkpoints.minicpm, "<|image_pad|>", (40, 24)),
     "kimi-k25": (make_towers.kimi_text, lambda: make_towers.kimi_tower(True), tower_checkpoints.kimi,
                  "<|media_pad|>", (38, 21)),
     "kimi-vl": (make_towers.kimi_text, lambda: make_towers.kimi_tower(False),
@@ -297,6 +310,62 @@ def test_other_settings_of_glm4v(pair):
                        "depth": 0, "rope_parameters": {"rope_theta": 5000.0}}.items():
         m.config["vision_config"] = usual[1] | {key: wrong}
         pair.refused("rope_theta" if key == "rope_parameters" else key)
+
+
+@only("paddleocr")
+def test_other_settings_of_paddleocr(pair):
+    m = pair.checkpoint
+    usual = dict(m.processor), dict(m.config["vision_config"])
+    for key, wrong in {"temporal_patch_size": 2, "patch_size": 8, "merge_size": 4, "resample": 2,
+                       "do_normalize": False, "max_pixels": "many"}.items():
+        m.processor = usual[0] | {key: wrong}
+        pair.refused(key)
+    m.processor = usual[0]
+    for key, wrong in {"hidden_act": "gelu", "spatial_merge_size": 0, "num_hidden_layers": 0,
+                       "rope_parameters": {"rope_theta": 5000.0}}.items():
+        m.config["vision_config"] = usual[1] | {key: wrong}
+        pair.refused("rope_theta" if key == "rope_parameters" else key)
+
+
+@only("minicpm-v")
+def test_other_settings_of_minicpm(pair):
+    m = pair.checkpoint
+    usual = dict(m.processor), dict(m.config), dict(m.config["vision_config"])
+    for key, wrong in {"patch_size": 8, "resample": 2, "do_resize": False, "max_slice_nums": 0,
+                       "scale_resolution": 1, "downsample_mode": "4x",
+                       "small_image_upsize": "adaptive"}.items():
+        m.processor = usual[0] | {key: wrong}
+        pair.refused("image_size" if key == "scale_resolution" else key)
+    m.processor = usual[0]
+    for key, wrong in {"insert_layer_id": 2, "merger_times": 2, "drop_vision_last_layer": True,
+                       "downsample_mode": "8x"}.items():
+        m.config = usual[1] | {key: wrong}
+        pair.refused(key)
+    m.config = usual[1]
+    for key, wrong in {"hidden_act": "gelu", "window_kernel_size": [2, 4]}.items():
+        m.config["vision_config"] = usual[2] | {key: wrong}
+        pair.refused(key)
+
+
+@only("paddleocr")
+def test_what_paddleocr_has_no_use_for(pair):
+    m = pair.checkpoint
+    v = "visual.vision_model."
+    m.tensors[v + "embeddings.packing_position_embedding.weight"] = np.ones((4, 4))
+    m.tensors[v + "head.probe"] = np.ones((1, 1, 4))
+    m.write(pair.folder / "dir")
+    assert pair.tower("dir") == pair.tower("tower.gguf")
+
+
+@only("exaone4.5")
+def test_other_settings_of_exaone(pair):
+    m = pair.checkpoint
+    usual = dict(m.config["vision_config"])
+    for key, wrong in {"num_key_value_heads": 3, "hidden_act": "gelu", "window_size": 0}.items():
+        m.config["vision_config"] = usual | {key: wrong}
+        pair.refused({"num_key_value_heads": "head_count_kv"}.get(key, key))
+    m.config["vision_config"] = usual | {"fullatt_block_indexes": [0]}
+    pair.refused("fullatt_block_indexes")
 
 
 @only("glm5v")

@@ -77,7 +77,8 @@ void record(const NodeCall& call) {
       .before = p.before,
       .after = p.after,
       .chunk = static_cast<uint32_t>(p.chunk),
-      .most_rows = q.size(2)};
+      .most_rows = q.size(2),
+      .rows = shape_of(y).rows};
   const TileKernel* const tiles =
       tile_kernel(call.tuning, call.gpu, call.roles, q.dim(0), v.dim(0));
   if (tiles != nullptr) {

@@ -20,7 +20,7 @@ INFER_DEVICE void attend_texts(const TextAttentionParams& p) {
   INFER_SHARED(float, sums, kTextKeys);
   INFER_SHARED(float, shrinks, kTextQueries);
   const uint32_t head = block_y();
-  const uint32_t rows = step_rows(p.step, gpu::kTokenRows);
+  const uint32_t rows = step_rows(p.step, p.rows);
   const uint32_t first = block_x() * kTextQueries;
   if (first >= rows) return;
   const uint32_t last = first + kTextQueries < rows ? first + kTextQueries : rows;

@@ -33,6 +33,7 @@ struct TextAttentionParams {
   int32_t before, after;  ///< rows that a row sees; -1: all of its text
   uint32_t chunk;         ///< as in op::TextAttention
   uint32_t most_rows;     ///< of a step
+  uint32_t rows;          ///< which of the step's rows these are
 };
 static_assert(sizeof(TextAttentionParams) == 152);
 

@@ -16,7 +16,7 @@ INFER_DEVICE void make_halves(const TextAttentionParams& p) {
   constexpr uint32_t kWords = kSize / 2;
   const uint32_t word = block_x() * kTextHalves + thread();
   const uint32_t row = word / kWords;
-  if (row >= step_rows(p.step, gpu::kTokenRows)) return;
+  if (row >= step_rows(p.step, p.rows)) return;
   const bool values = block_z() > 0;
   const Global<const float> from(values ? p.v : p.k);
   const uint32_t at = place(values ? p.v_strides : p.k_strides, block_y(), row);
@@ -39,7 +39,7 @@ struct TextSource {
   static constexpr bool kBiases = true;
   const TextAttentionParams& p;
 
-  INFER_DEVICE TileRows rows() const { return {0, step_rows(p.step, gpu::kTokenRows)}; }
+  INFER_DEVICE TileRows rows() const { return {0, step_rows(p.step, p.rows)}; }
   INFER_DEVICE uint32_t begin_of(uint32_t row) const {
     return static_cast<uint32_t>(Global<const int32_t>(p.begins)[row]);
   }

@@ -15,7 +15,7 @@ const uint kTokens = kPieceTokens;
 const uint group = kGroup;
 #include "backends/vulkan/glsl/attend_matrix.glsl"
 
-Rows rows_here() { return Rows(0, step.rows[0]); }
+Rows rows_here() { return Rows(0, step.rows[kStepRows]); }
 
 // Tokens are counted from the text's begin.
 Seen seen_by(uint row) {
@@ -40,7 +40,7 @@ uint64_t piece_of(Run run, uint token) { return run.source; }
 
 // Keys and values are float16 here: text_halves.comp. Tokens behind a text's last one are not seen, but
 // there need not be memory: the last row stands for them.
-uint row_of(uint64_t piece, uint token) { return min(uint(piece) + token, step.rows[0] - 1); }
+uint row_of(uint64_t piece, uint token) { return min(uint(piece) + token, step.rows[kStepRows] - 1); }
 
 uvec4 key_units(uint64_t piece, uint token, uint i) {
   const uint from = at(k_strides, gl_WorkGroupID.x, row_of(piece, token)) + i;

@@ -29,8 +29,8 @@ void main() {
   const uint lane = gl_LocalInvocationIndex;
   const uint head = gl_WorkGroupID.y;
   const uint first = gl_WorkGroupID.x * kQueries;
-  if (first >= step.rows[0]) return;
-  const uint last = min(first + kQueries, step.rows[0]);
+  if (first >= step.rows[kStepRows]) return;
+  const uint last = min(first + kQueries, step.rows[kStepRows]);
   for (uint i = lane; i < kQueries * kKeyDim; i += kPage) {
     const uint r = first + i / kKeyDim;
     queries[i] = r < last ? q.v[at(q_strides, head, r) + i % kKeyDim] : 0.0;

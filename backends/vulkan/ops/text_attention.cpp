@@ -50,6 +50,7 @@ struct HalvesPush {
   VkDeviceAddress step, x, y;
   StridePush x_strides, y_strides;
   uint32_t dim, padded;
+  uint32_t rows;
 };
 
 /// Bytes of keys or values as float16, [padded, rows, heads].
@@ -68,7 +69,8 @@ StridePush record_halves(const NodeCall& call, const Operand& x, VkDeviceAddress
                                     .x_strides = strides_of(x),
                                     .y_strides = strides,
                                     .dim = x.size(0),
-                                    .padded = width},
+                                    .padded = width,
+                                    .rows = shape_of(x).rows},
                          {div_ceil<int64_t>(x.dim(2) * width / 8, 64), x.dim(1), 1});
   return strides;
 }
@@ -85,7 +87,8 @@ void record(const NodeCall& call) {
                                    .value_dim = v.size(0),
                                    .group = q.size(1) / k.size(1),
                                    .sinks = sinks.given() ? 1u : 0u,
-                                   .alibi = p.alibi > 0 ? 1u : 0u};
+                                   .alibi = p.alibi > 0 ? 1u : 0u,
+                                   .rows = shape_of(y).rows};
   Push push{.step = call.step,
             .q = q.address,
             .k = k.address,

@@ -12,6 +12,7 @@ layout(push_constant, scalar) uniform Push {
   U32 y;  // pairs
   Strides x_strides, y_strides;  // those of y in values
   uint dim, padded;
+  uint rows;  // which of the step's rows these are
 };
 
 uint half_bits(float x) {
@@ -21,7 +22,7 @@ uint half_bits(float x) {
 void main() {
   const uint i = gl_GlobalInvocationID.x * 8 % padded;
   const uint row = gl_GlobalInvocationID.x * 8 / padded;
-  if (row >= step.rows[0]) return;
+  if (row >= step.rows[rows]) return;
   const uint from = at(x_strides, gl_WorkGroupID.y, row) + i;
   const uint to = (at(y_strides, gl_WorkGroupID.y, row) + i) / 2;
   [[unroll]] for (uint w = 0; w < 4; ++w) {

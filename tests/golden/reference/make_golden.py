@@ -366,6 +366,8 @@ def ernie4_5(name):
     keys = {"expert_count": 5, "expert_used_count": 2, "expert_feed_forward_length": 14,
             "expert_shared_count": 2, "expert_shared_feed_forward_length": 28,
             "leading_dense_block_count": 1, "interleave_moe_layer_step": 1} if routed else {}
+    if arch == "paddleocr":
+        keys["rope__dimension_sections"] = [2, 2, 1, 0]
     m = Builder(name, arch, 30, 2, 6, 2, 10, feed_forward_length=38, rope__freq_base=5e5, **keys)
     m.embedding(tied=True, spread=0.7)
     for layer in range(m.layers):
@@ -653,7 +655,7 @@ MODELS = {
     "glm4moe-f32": glm4moe,
     "apertus-f32": apertus,
     "hunyuan-dense-f32": hunyuan, "hunyuan-moe-f32": hunyuan,
-    "ernie4_5-f32": ernie4_5, "ernie4_5-moe-f32": ernie4_5,
+    "ernie4_5-f32": ernie4_5, "ernie4_5-moe-f32": ernie4_5, "paddleocr-f32": ernie4_5,
     "command-r-f32": command_r, "cohere2-f32": command_r,
     "lfm2-f32": lfm2, "lfm2moe-f32": lfm2,
     "qwen35-f32": qwen35, "qwen35moe-f32": qwen35, "qwen3next-f32": qwen35,

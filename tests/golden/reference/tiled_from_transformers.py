@@ -23,6 +23,8 @@ def resized_by_pillow():
     theirs = backend.resize
 
     def resize(self, image, size, resample=None, **_):
+        if image.dim() == 3:
+            return resize(self, image[None], size, resample)[0]
         made = [np.asarray(Image.fromarray(each.permute(1, 2, 0).numpy()).resize(
             (int(size.width), int(size.height)), resample)) for each in image]
         return torch.tensor(np.stack(made)).permute(0, 3, 1, 2)
@@ -64,6 +66,10 @@ class Tiled:
 
     def save(self, folder):
         self.model.float().save_pretrained(folder)
+
+    def spelled(self, text):
+        """A text as it is tokenised, with the marks of images."""
+        return text
 
     def around(self):
         """Tokens of a mark that are not the image's, where the engine tells them."""

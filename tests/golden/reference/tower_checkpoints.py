@@ -98,9 +98,13 @@ def rope_tower(m, **more):
 
 
 def qwen2(keys, tensors):
-    """Of Qwen2-VL, or if it has windows of Qwen2.5-VL."""
+    """Of Qwen2-VL, or if it has windows of Qwen2.5-VL or EXAONE 4.5."""
     period = keys.get("clip.vision.n_wa_pattern")
-    m = Checkpoint(keys, tensors, f"Qwen2{'_5_' if period else ''}VLForConditionalGeneration")
+    exaone = keys["clip.projector_type"] == "exaone4_5"
+    family = "Exaone4_5_" if exaone else "Qwen2_5_VL" if period else "Qwen2VL"
+    m = Checkpoint(keys, tensors, family + "ForConditionalGeneration")
+    if exaone:
+        m.says(num_key_value_heads=m.key("attention.head_count_kv"))
     if period:
         rope_tower(m, hidden_size=m.key("embedding_length"), window_size=m.key("window_size"),
                    fullatt_block_indexes=list(range(period - 1, m.key("block_count"), period)))
@@ -367,6 +371,73 @@ def glm4v(keys, tensors):
     m.take("mm.post_norm", "visual.merger.post_projection_norm")
     for part in ("gate", "up", "down"):
         m.take("mm." + part, f"visual.merger.{part}_proj")
+    return m
+
+
+def glm_ocr(keys, tensors):
+    m = glm4v(keys, tensors)
+    m.config["architectures"] = ["GlmOcrForConditionalGeneration"]
+    return m
+
+
+def paddle(keys, tensors):
+    m = Checkpoint(keys, tensors, "PaddleOCRVLForConditionalGeneration")
+    m.usual()
+    m.processor |= {"min_pixels": m.key("image_min_pixels"), "max_pixels": m.key("image_max_pixels"),
+                    "patch_size": m.key("patch_size"), "temporal_patch_size": 1, "merge_size": 2}
+    v = "visual.vision_model."
+    m.take("v.patch_embd", v + "embeddings.patch_embedding")
+    m.take("v.position_embd", v + "embeddings.position_embedding")
+    m.blocks(v + "encoder.layers.", SIGLIP_BLOCK)
+    m.take("v.post_ln", v + "post_layernorm")
+    m.take("mm.input_norm", "mlp_AR.pre_norm")
+    m.take("mm.1", "mlp_AR.linear_1")
+    m.take("mm.2", "mlp_AR.linear_2")
+    return m
+
+
+def dots(keys, tensors):
+    m = Checkpoint(keys, tensors, "DotsOCRForCausalLM")
+    m.usual()
+    m.config["vision_config"]["embed_dim"] = m.config["vision_config"].pop("hidden_size")
+    m.config |= m.config.pop("text_config")
+    m.says(rms_norm_eps=m.key("attention.layer_norm_epsilon"), spatial_merge_size=2)
+    m.processor |= {"min_pixels": m.key("image_min_pixels"), "max_pixels": m.key("image_max_pixels"),
+                    "patch_size": m.key("patch_size"), "merge_size": 2}
+    v = "vision_tower."
+    m.take("v.patch_embd", v + "patch_embed.patchifier.proj")
+    m.take("v.pre_ln", v + "patch_embed.patchifier.norm")
+    m.blocks(v + "blocks.", ROPE_BLOCK | {
+        "ffn_gate": "mlp.fc1", "ffn_up": "mlp.fc3", "ffn_down": "mlp.fc2"})
+    m.take("mm.post_norm", v + "post_trunk_norm")
+    m.take("mm.input_norm", v + "merger.ln_q")
+    m.take("mm.0", v + "merger.mlp.0")
+    m.take("mm.2", v + "merger.mlp.2")
+    return m
+
+
+def minicpm(keys, tensors):
+    m = Checkpoint(keys, tensors, "MiniCPMV4_6ForConditionalGeneration")
+    m.usual()
+    merges = m.key("projector.scale_factor") == 4
+    m.config["downsample_mode"] = "16x" if merges else "4x"
+    if merges:
+        m.config["insert_layer_id"] = m.key("wa_layer_indexes")[0]
+    m.processor |= {"scale_resolution": m.key("image_size"), "patch_size": m.key("patch_size"),
+                    "max_slice_nums": m.key("preproc_max_tiles"),
+                    "downsample_mode": m.config["downsample_mode"]}
+    v = "vision_tower."
+    m.take("v.patch_embd", v + "embeddings.patch_embedding")
+    m.take("v.position_embd", v + "embeddings.position_embedding")
+    m.blocks(v + "encoder.layers.", SIGLIP_BLOCK)
+    m.take("v.post_ln", v + "post_layernorm")
+    for ours, theirs in {"ln1": "layer_norm1", "attn_q": "self_attn.q_proj",
+                         "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj",
+                         "attn_out": "self_attn.out_proj", "ds_ln": "pre_norm",
+                         "ds_ffn_up": "linear_1", "ds_ffn_down": "linear_2"}.items():
+        m.take("v.vit_merger." + ours, v + "vit_merger." + theirs)
+    for ours, theirs in {"input_norm": "pre_norm", "up": "linear_1", "down": "linear_2"}.items():
+        m.take("mm." + ours, "merger.mlp.0." + theirs)
     return m
 
 

@@ -165,11 +165,12 @@ std::vector<double> linear_shares(int64_t places, int64_t n) {
   return shares(places, n, 1, [](double x) { return std::max(0.0, 1 - x); });
 }
 
-void add_resampled(std::span<const float> table, int64_t width, std::span<const double> across,
-                   std::span<const double> down, ImageSize grid,
-                   std::span<const Position> positions, std::vector<float>& to) {
-  const auto columns = static_cast<int64_t>(across.size()) / grid.width;
-  const auto rows = static_cast<int64_t>(down.size()) / grid.height;
+void add_resampled(TowerStep& step, ImageSize grid, const PlaceTable& table, Shares shares) {
+  const int64_t width = table.width;
+  const int64_t columns = table.columns;
+  const int64_t rows = static_cast<int64_t>(table.values.size()) / (columns * width);
+  const std::vector<double> across = shares(columns, grid.width);
+  const std::vector<double> down = shares(rows, grid.height);
   // First along the lines, then across them: [grid's columns][places down][width].
   std::vector<double> lines(static_cast<size_t>(grid.width * rows * width));
   for (int64_t x = 0; x < grid.width; ++x) {
@@ -177,13 +178,14 @@ void add_resampled(std::span<const float> table, int64_t width, std::span<const 
       const double share = across[static_cast<size_t>(x * columns + place % columns)];
       if (share == 0) continue;
       double* sums = lines.data() + (x * rows + place / columns) * width;
-      const float* from = table.data() + place * width;
+      const float* from = table.values.data() + place * width;
       for (int64_t i = 0; i < width; ++i) sums[i] += share * from[i];
     }
   }
-  to.reserve(to.size() + positions.size() * static_cast<size_t>(width));
+  std::vector<float>& to = step.inputs.emplace_back();
+  to.reserve(step.positions.size() * static_cast<size_t>(width));
   std::vector<double> sum(static_cast<size_t>(width));
-  for (const Position& at : positions) {
+  for (const Position& at : step.positions) {
     std::ranges::fill(sum, 0.0);
     for (int64_t y = 0; y < rows; ++y) {
       const double share = down[static_cast<size_t>(at.axes[0] * rows + y)];

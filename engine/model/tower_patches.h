@@ -51,11 +51,17 @@ std::vector<double> linear_shares(int64_t places, int64_t n);
 /// none.
 void add_class_row(TowerStep& step, int64_t values);
 
-/// A table of learned places, [down][across][width], resampled to a grid: `shares` of its columns,
-/// then of its rows, each [grid's columns or rows][places]. Adds the places of `positions` to `to`.
-void add_resampled(std::span<const float> table, int64_t width, std::span<const double> across,
-                   std::span<const double> down, ImageSize grid,
-                   std::span<const Position> positions, std::vector<float>& to);
+/// Learned places: values [down][columns][width].
+struct PlaceTable {
+  std::span<const float> values;
+  int64_t width;
+  int64_t columns;
+};
+/// Of n points in a row, what each takes of so many places: [n][places].
+using Shares = std::vector<double> (*)(int64_t places, int64_t n);
+/// Adds an input to a step: its patches' places in a table that is resampled to the grid of
+/// patches.
+void add_resampled(TowerStep& step, ImageSize grid, const PlaceTable& table, Shares shares);
 
 /// RoPE of heads of so many elements whose first half of the pairs turns with the row and whose
 /// second half with the column; both have the same frequencies.

@@ -84,10 +84,7 @@ class Glm4v : public Tower {
   TowerStep lay_out(const Image& image) const override {
     TowerStep step = cut_into_patches(image, tower_);
     if (table_.empty()) return step;
-    const ImageSize grid = patch_grid(image, tower_);
-    add_resampled(table_, block_.width, cubic_shares(side_, grid.width),
-                  cubic_shares(side_, grid.height), grid, step.positions,
-                  step.inputs.emplace_back());
+    add_resampled(step, patch_grid(image, tower_), {table_, block_.width, side_}, cubic_shares);
     return step;
   }
 

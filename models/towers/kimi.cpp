@@ -82,10 +82,8 @@ class Kimi final : public Tower {
 
   TowerStep lay_out(const Image& image) const override {
     TowerStep step = cut_into_patches(image, tower_);
-    const ImageSize grid = patch_grid(image, tower_);
-    add_resampled(table_, block_.width, cubic_shares(places_.width, grid.width),
-                  cubic_shares(places_.height, grid.height), grid, step.positions,
-                  step.inputs.emplace_back());
+    add_resampled(step, patch_grid(image, tower_), {table_, block_.width, places_.width},
+                  cubic_shares);
     return step;
   }
 

@@ -136,11 +136,7 @@ class Lfm2 final : public Tower {
 
   TowerStep lay_out(const Image& image) const override {
     TowerStep step = cut_into_patches(image, tower_);
-    const ImageSize grid = patch_grid(image, tower_);
-    const std::vector<double> across = shares(places_, grid.width);
-    const std::vector<double> down = shares(places_, grid.height);
-    add_resampled(table_, block_.width, across, down, grid, step.positions,
-                  step.inputs.emplace_back());
+    add_resampled(step, patch_grid(image, tower_), {table_, block_.width, places_}, shares);
     return step;
   }
 

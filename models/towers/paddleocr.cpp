@@ -65,10 +65,7 @@ class PaddleOcr final : public Tower {
   TowerStep lay_out(const Image& image) const override {
     TowerStep step = cut_into_patches(image, tower_);
     if (dots_) return step;
-    const ImageSize grid = patch_grid(image, tower_);
-    add_resampled(table_, block_.width, linear_shares(side_, grid.width),
-                  linear_shares(side_, grid.height), grid, step.positions,
-                  step.inputs.emplace_back());
+    add_resampled(step, patch_grid(image, tower_), {table_, block_.width, side_}, linear_shares);
     return step;
   }
 

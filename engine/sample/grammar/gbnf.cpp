@@ -570,8 +570,7 @@ class Parser : TextCursor {
     if (e.max == kNoLimit) {
       const uint32_t loop = builder_.graph(rule).node();
       builder_.graph(rule).epsilon(from, loop);
-      const uint32_t again = step(loop);  // may add a rule, after which the graphs lie elsewhere
-      builder_.graph(rule).epsilon(again, loop);
+      builder_.graph(rule).epsilon(step(loop), loop);
       builder_.graph(rule).epsilon(loop, to);
       return;
     }

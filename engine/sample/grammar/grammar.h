@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <span>
@@ -197,7 +198,7 @@ class GrammarBuilder {
   /// CompiledGrammar::kNone: any number. The graph calls no rules and reads no whole tokens, and no
   /// text of it is the beginning of another.
   RuleId add_counted_rule(std::string name, uint32_t min, uint32_t max);
-  /// Valid until the next rule is added.
+  /// Stays where it is when rules are added.
   RuleGraph& graph(RuleId rule) { return graphs_[rule]; }
   /// True if the grammar exceeds kMaxGrammarSize. The caller may then stop, since compile() will
   /// fail.
@@ -209,7 +210,7 @@ class GrammarBuilder {
   Result<std::shared_ptr<const CompiledGrammar>> compile(RuleId start, uint32_t max_depth) const;
 
  private:
-  std::vector<RuleGraph> graphs_;
+  std::deque<RuleGraph> graphs_;
   uint32_t size_ = 0;
 };
 

@@ -16,7 +16,7 @@ constexpr int64_t kMaxWork = 5'000'000;
 
 class GrammarCompiler {
  public:
-  explicit GrammarCompiler(const std::vector<RuleGraph>& graphs) : graphs_(graphs) {}
+  explicit GrammarCompiler(const std::deque<RuleGraph>& graphs) : graphs_(graphs) {}
 
   Result<std::shared_ptr<const CompiledGrammar>> compile(uint32_t start, uint32_t max_depth) {
     if (!join_automata(start)) {
@@ -235,7 +235,7 @@ class GrammarCompiler {
     if (g.token_edges_.empty()) g.token_edges_begin_ = {};
   }
 
-  const std::vector<RuleGraph>& graphs_;
+  const std::deque<RuleGraph>& graphs_;
   std::vector<uint32_t> starts_;  ///< by rule: its first state; kNone: not needed
   std::vector<RuleAutomaton::State> states_;
   std::vector<uint32_t> rules_;  ///< by state

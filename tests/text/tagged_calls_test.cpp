@@ -243,4 +243,27 @@ TEST_CASE("a strict tool that tags cannot hold is named") {
   CHECK(message(R"({"name": "odd", "parameters": {"anyOf": [{}]}})").empty());
 }
 
+TEST_CASE("schemas that grow without end in tags are refused at once") {
+  std::string parts, properties;
+  for (int i = 0; i < 20; ++i) parts += std::string(i == 0 ? "" : ",") + R"({"$ref": "#/$defs/A"})";
+  for (int i = 0; i < 3000; ++i) {
+    properties += (i == 0 ? "\"p" : ",\"p") + std::to_string(i) + R"(": {"$ref": "#/$defs/B"})";
+  }
+  const std::string large(2000, 'x');
+  for (const std::string& parameters :
+       {R"({"properties": {"a": {"$ref": "#/$defs/A"}}, "$defs": {"A": {"anyOf": [)" + parts +
+            "]}}}",
+        "{\"properties\": {" + properties + R"(}, "$defs": {"B": {"type": "array", "title": ")" +
+            large + "\"}}}"}) {
+    OutputOptions output;
+    output.declared_tools =
+        R"([{"name": "odd", "strict": true, "parameters": )" + parameters + "}]";
+    GenerateOptions options;
+    const Result<bool> held = hold_calls("<tool_call> <arg_key>", "", output, options);
+    REQUIRE(!held);
+    CHECK(held.error().code() == StatusCode::unsupported);
+    CHECK(held.error().message().starts_with("the tool odd: the schemas of the strict tools are"));
+  }
+}
+
 }  // namespace infer::tagged_calls_test

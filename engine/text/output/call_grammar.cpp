@@ -128,7 +128,7 @@ class CallRules {
 
   std::string tagged(const calls::TagForm& form) {
     const auto arguments = [&](const Tool& tool) {
-      Result<std::string> rule = calls::tagged_arguments(form, tool.name, tool.parameters);
+      Result<std::string> rule = calls::tagged_arguments(form, tool.name, tool.parameters, budget_);
       if (!rule && status_.ok()) status_ = rule.error();
       return fmt::format("({})", rule.value_or(""));
     };
@@ -192,6 +192,7 @@ class CallRules {
   std::string rules_;
   bool objects_ = false;
   int tagged_ = 0;  ///< sections with tags whose rules are written
+  calls::RuleBudget budget_;
   Status status_;
 };
 

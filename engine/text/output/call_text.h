@@ -40,8 +40,9 @@ Json typed_value(std::string_view text, unsigned types);
 
 /// The schema that a reference within the document `root` names; null if there is none.
 const Json* referenced(const Json& root, const Json& reference);
-/// What values of a schema in the document `root` may be (ValueTypes).
-unsigned schema_types(const Json& root, const Json& schema);
+/// What values of a schema in the document `root` may be (ValueTypes). `left`: schemas that may
+/// still be looked at; below 0 they were not enough, and the result may have more types.
+unsigned schema_types(const Json& root, const Json& schema, int& left);
 
 /// The calls, if there are any and nothing but white space is left.
 Calls all_read(std::vector<ToolCall> calls, std::string_view rest);

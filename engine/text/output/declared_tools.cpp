@@ -48,11 +48,11 @@ unsigned type_of_value(const Json& value) {
 /// The types that the values of a schema can have, as far as its keywords say so.
 class SchemaTypes {
  public:
-  /// `root`: what references are relative to.
-  explicit SchemaTypes(const Json& root) : root_(root) {}
+  /// `root`: what references are relative to. `left`: schemas that may still be looked at.
+  SchemaTypes(const Json& root, int& left) : root_(root), left_(left) {}
 
   unsigned of(const Json& schema, int depth = 0) {
-    if (!schema.is_object() || depth > kMostNested || ++steps_ > kMostSteps) return kAnyType;
+    if (!schema.is_object() || depth > kMostNested || --left_ < 0) return kAnyType;
     unsigned types = kAnyType;
     if (const Json* type = member(schema, "type")) {
       types &= type->is_array() ? any(*type, type_named) : type_named(*type);
@@ -78,8 +78,6 @@ class SchemaTypes {
   }
 
  private:
-  static constexpr int kMostSteps = 10'000;  // schemas looked at for a function
-
   template <class Types>
   static unsigned any(const Json& parts, Types&& types) {
     unsigned all = 0;
@@ -88,7 +86,7 @@ class SchemaTypes {
   }
 
   const Json& root_;
-  int steps_ = 0;
+  int& left_;
 };
 
 }  // namespace
@@ -109,7 +107,9 @@ const Json* referenced(const Json& root, const Json& reference) {
   }
 }
 
-unsigned schema_types(const Json& root, const Json& schema) { return SchemaTypes(root).of(schema); }
+unsigned schema_types(const Json& root, const Json& schema, int& left) {
+  return SchemaTypes(root, left).of(schema);
+}
 
 }  // namespace calls
 
@@ -129,7 +129,8 @@ Result<DeclaredTools> DeclaredTools::read(std::string_view json) {
     const Json* schema = member(function, "parameters");
     const Json* properties = schema == nullptr ? nullptr : member(*schema, "properties");
     if (properties == nullptr || !properties->is_object()) continue;
-    SchemaTypes reader(*schema);
+    int left = 10'000;  // schemas for a function
+    SchemaTypes reader(*schema, left);
     for (const auto& [key, property] : properties->items()) types[key] = reader.of(property);
   }
   return tools;

@@ -69,10 +69,13 @@ std::string either(const std::vector<std::string>& alternatives) {
 class ValueRule {
  public:
   /// `name`: of the parameter, for messages.
-  ValueRule(const TagForm& form, std::string name, const Json& root, unsigned types)
-      : form_(form), name_(std::move(name)), root_(root), types_(types) {}
+  ValueRule(const TagForm& form, std::string name, const Json& root, unsigned types,
+            RuleBudget& budget)
+      : form_(form), name_(std::move(name)), root_(root), types_(types), budget_(budget) {}
 
+  /// Leaves the rest out once the budget is used up.
   void add(const Json& schema, int depth = 0) {
+    if (--budget_.schemas < 0) return;
     if (depth > kMostNested) return add_free();
     if (!schema.is_object()) return schema == false ? void() : add_free();
     if (schema.contains("$ref")) {
@@ -80,7 +83,9 @@ class ValueRule {
     }
     if (schema.contains("const")) return add_value(schema["const"]);
     if (const auto values = schema.find("enum"); values != schema.end() && values->is_array()) {
-      for (const Json& value : *values) add_value(value);
+      for (const Json& value : *values) {
+        if (budget_.bytes >= 0) add_value(value);
+      }
       return;
     }
     for (const char* name : {"anyOf", "oneOf"}) {
@@ -89,7 +94,7 @@ class ValueRule {
       for (const Json& part : *parts) add(part, depth + 1);
       return;
     }
-    const unsigned types = schema_types(root_, schema);
+    const unsigned types = schema_types(root_, schema, budget_.schemas);
     if ((types & kStringType) != 0) return add_free();
     // Beside a text, other values than these are read as texts.
     constexpr unsigned kToldApart = kNullType | kArrayType | kObjectType;
@@ -126,7 +131,7 @@ class ValueRule {
   void add_free() {
     if (free_) return;
     free_ = true;
-    texts_.push_back("%until " + as_literal(form_.ends));
+    push(texts_, "%until " + as_literal(form_.ends));
   }
 
   void add_value(const Json& value) {
@@ -138,23 +143,30 @@ class ValueRule {
   void add_text(std::vector<std::string>& to, const std::string& text) {
     if (text.find(form_.ends) != text.npos) return;
     const char* line_break = form_.breaks ? "\"\\n\"?" : "";
-    to.push_back(
-        fmt::format("{} {} {} {}", line_break, as_literal(text), line_break, mark(form_.ends)));
+    push(to,
+         fmt::format("{} {} {} {}", line_break, as_literal(text), line_break, mark(form_.ends)));
   }
 
   void add_json(const Json& schema) {
+    if (budget_.bytes < 0) return;
     Json own = schema;
     for (const char* name : {"$defs", "definitions"}) {
       if (root_.contains(name) && !own.contains(name)) own[name] = root_[name];
     }
-    others_.push_back(
-        fmt::format("ws %json {} {} ws {}", as_literal(name_), write_json(own), mark(form_.ends)));
+    push(others_,
+         fmt::format("ws %json {} {} ws {}", as_literal(name_), write_json(own), mark(form_.ends)));
+  }
+
+  void push(std::vector<std::string>& to, std::string rule) {
+    budget_.bytes -= static_cast<int64_t>(rule.size());
+    to.push_back(std::move(rule));
   }
 
   const TagForm& form_;
   std::string name_;
   const Json& root_;
   unsigned types_;
+  RuleBudget& budget_;
   bool free_ = false;
   std::vector<std::string> texts_, others_;
 };
@@ -190,7 +202,7 @@ const TagForm* find_tag_form(ParseCalls parse) {
 }
 
 Result<std::string> tagged_arguments(const TagForm& form, const std::string& tool,
-                                     const Json& parameters) {
+                                     const Json& parameters, RuleBudget& budget) {
   for (const char* name : {"$ref", "allOf", "anyOf", "oneOf", "not", "if", "enum", "const",
                            "patternProperties", "propertyNames", "minProperties",
                            "dependentRequired", "dependentSchemas", "dependencies"}) {
@@ -211,8 +223,15 @@ Result<std::string> tagged_arguments(const TagForm& form, const std::string& too
   std::string all;
   for (const auto& [key, schema] : properties.items()) {
     ValueRule value(form, fmt::format("the tool {}: the parameter {}", tool, key), parameters,
-                    schema_types(parameters, schema));
+                    schema_types(parameters, schema, budget.schemas), budget);
     value.add(schema);
+    if (budget.schemas < 0 || budget.bytes < 0) {
+      return fail(
+          StatusCode::unsupported,
+          "the tool {}: the schemas of the strict tools are too large together for calls of "
+          "this model",
+          tool);
+    }
     const bool required = is_required(key);
     if (value.rule().empty()) {
       if (!required) continue;
@@ -226,7 +245,7 @@ Result<std::string> tagged_arguments(const TagForm& form, const std::string& too
   if (wanted != parameters.end() && wanted->is_array()) {
     for (const Json& key : *wanted) {
       if (!key.is_string() || properties.contains(key.get<std::string>())) continue;
-      ValueRule value(form, "", parameters, kAnyType);
+      ValueRule value(form, "", parameters, kAnyType, budget);
       value.add_any();
       all += argument(form, as_literal(key.get<std::string>()), value.rule()) + " ";
     }
@@ -236,7 +255,8 @@ Result<std::string> tagged_arguments(const TagForm& form, const std::string& too
 
 std::string any_tagged_arguments(const TagForm& form) {
   static const Json kNone = Json::object();
-  ValueRule value(form, "", kNone, kAnyType);
+  RuleBudget budget;
+  ValueRule value(form, "", kNone, kAnyType, budget);
   value.add_any();
   const std::string key = fmt::format("[^{}\\n]{{1,256}}", form.keyed.front());
   return fmt::format("({})*", argument(form, key, value.rule()));

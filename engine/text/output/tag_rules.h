@@ -32,11 +32,17 @@ struct TagForm {
 /// Null: the form has no tags, or arguments that are tags in turn.
 const TagForm* find_tag_form(ParseCalls parse);
 
+/// What the rules of all tools of a request may still take.
+struct RuleBudget {
+  int schemas = 200'000;             ///< looked at, each time anew that one refers to them
+  int64_t bytes = int64_t{1} << 20;  ///< of values' rules; so many are read in a grammar
+};
+
 /// The arguments of a tool that are an object of the schema `parameters`, in the order of its
 /// properties. A text is free, unless the schema lists its values. Refers to the rule `ws`.
-/// invalid_argument: the schema cannot be kept.
+/// invalid_argument: the schema cannot be kept. unsupported: the budget is used up.
 Result<std::string> tagged_arguments(const TagForm& form, const std::string& tool,
-                                     const Json& parameters);
+                                     const Json& parameters, RuleBudget& budget);
 /// Any arguments.
 std::string any_tagged_arguments(const TagForm& form);
 
